@@ -22,6 +22,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{}: {}", message.offset_delta, String::from_utf8_lossy(message.payload));
     }
     let done = polled.end_offset() - 1;
-    log.store_offset(partition.id(), Consumer::Single(1), done, true)?.wait()?;
+    log.store_offset(partition.id(), Consumer::Single(1), done)?.wait()?;
     Ok(log.close()?)
 }

@@ -1,10 +1,10 @@
 //! The stored offsets of consumers and groups, in one small journal for all partitions of a log.
 //!
 //! A stored offset is visible in memory immediately. The caller that stored it gets a ticket. The
-//! ticket completes when the journal contains the offset and, if the caller asked for durability,
-//! has been synced. All offsets that are waiting are written with one write and at most one sync.
-//! An entry in the journal contains the incarnation of its partition, so that a purge of the
-//! partition makes the entry obsolete.
+//! ticket completes when the journal contains the offset and, if the topic's option
+//! `are_offsets_durable` is set, has been synced. All offsets that are waiting are written with one
+//! write and at most one sync. An entry in the journal contains the incarnation of its partition,
+//! so that a purge of the partition makes the entry obsolete.
 
 use std::collections::BTreeMap;
 use std::fmt;

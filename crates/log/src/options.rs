@@ -110,8 +110,8 @@ pub struct TopicOptions {
     pub partition_bytes_max: Option<u64>,
     /// What happens to the last block of a write if the batches do not fill it.
     pub partial_blocks: PartialBlocks,
-    /// Whether consumers' stored offsets should survive a power cut. The log only stores this
-    /// value. Callers must pass it on as `is_durable` when they store an offset.
+    /// Whether consumers' stored offsets survive a power cut once their tickets are complete.
+    /// Otherwise they survive a crash of the process.
     pub are_offsets_durable: bool,
     /// A text that an application stores with the topic. The log does not interpret it.
     pub attributes: String,

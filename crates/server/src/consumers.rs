@@ -135,7 +135,7 @@ mod tests {
     }
 
     fn store(consumers: &Consumers, log: &Log, id: PartitionId, consumer: Consumer) -> bool {
-        let store = || Ok(log.store_offset(id, consumer, 0, false)?);
+        let store = || Ok(log.store_offset(id, consumer, 0)?);
         match consumers.store(log, id, consumer, store) {
             Ok(ticket) => ticket.wait().is_ok(),
             Err(status) => {
@@ -157,14 +157,14 @@ mod tests {
         let single = Consumer::Single;
         // This offset is stored before the limit on consumers is created. After a restart of the
         // server, the log also contains offsets before the limit is created.
-        log.store_offset(one, single(1), 0, false).expect("stored").wait().expect("stored");
+        log.store_offset(one, single(1), 0).expect("stored").wait().expect("stored");
         let consumers = Consumers::new(3);
         let store = |id, consumer| store(&consumers, &log, id, consumer);
         assert!(store(one, single(2)) && store(one, single(3)));
         assert!(!store(one, single(4)), "the fourth");
         assert!(store(one, single(1)) && store(one, single(3)), "known ones");
         assert!(store(one, Consumer::Group(4)) && store(other, single(4)));
-        let deleted = consumers.delete(one, || Ok(log.delete_offset(one, single(2), false)?));
+        let deleted = consumers.delete(one, || Ok(log.delete_offset(one, single(2))?));
         deleted.expect("deleted").wait().expect("deleted");
         assert!(store(one, single(4)) && !store(one, single(5)));
 

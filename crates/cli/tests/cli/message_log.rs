@@ -29,7 +29,7 @@ fn filled(directory: &Path) -> Log {
         drop(partition.append(&batch(round * 5..round * 5 + 5)).expect("an append"));
         partition.flush(false).wait().expect("a flush");
     }
-    let stored = log.store_offset(partition.id(), Consumer::Group(4), 17, false);
+    let stored = log.store_offset(partition.id(), Consumer::Group(4), 17);
     stored.expect("an offset").wait().expect("a stored offset");
     log
 }

@@ -160,7 +160,7 @@ fn the_last_handle_may_be_dropped_when_an_append_completes() {
             partition.append(&batch(numbers, 100)).expect("an append").ticket
         };
         append(memory, 0..5).wait().expect("an append to memory");
-        let stored = log.store_offset(memory, consumer, 4, true).expect("a valid offset");
+        let stored = log.store_offset(memory, consumer, 4).expect("a valid offset");
         let (dropped, is_last) = channel();
         append(id, 0..3).on_complete(drop_last(log, is_last));
         drop(gate);
@@ -183,7 +183,7 @@ fn the_last_handle_may_be_dropped_when_an_offset_is_stored() {
     drop(partition);
     let gate = opened.gate.lock().expect("no panic");
     let (dropped, is_last) = channel();
-    let stored = log.store_offset(id, consumer, 2, true).expect("a valid offset");
+    let stored = log.store_offset(id, consumer, 2).expect("a valid offset");
     stored.on_complete(drop_last(log, is_last));
     drop(gate);
     let log = opened.drop_and_reopen(&dropped);
@@ -221,7 +221,7 @@ fn the_function_of_a_ticket_cannot_close_the_log() {
         run_pending();
         cannot_close();
         let gate = opened.gate.lock().expect("no panic");
-        let stored = log.store_offset(id, Consumer::Single(1), 2, false).expect("a valid offset");
+        let stored = log.store_offset(id, Consumer::Single(1), 2).expect("a valid offset");
         stored.on_complete(close());
         drop(gate);
         run_pending();

@@ -195,7 +195,8 @@ impl Work {
             let partial = if rng.bool() { PartialBlocks::Pad } else { PartialBlocks::Carry };
             let options = topic(durability, partial)
                 .with_messages_required_to_save(rng.u32(1..100))
-                .with_partition_bytes_max(200_000);
+                .with_partition_bytes_max(200_000)
+                .with_are_offsets_durable(true);
             let topic_name = format!("{durability:?}");
             let topic = log.create_topic(stream, None, &topic_name, &options, 1).expect("a topic");
             name.push_str(&format!("{durability:?} {partial:?} "));
@@ -358,7 +359,7 @@ impl Work {
                     return true;
                 }
                 let offset = persisted - 1;
-                let stored = self.log().store_offset(id, Consumer::Single(1), offset, true);
+                let stored = self.log().store_offset(id, Consumer::Single(1), offset);
                 self.log().run_pending();
                 if stored.is_ok_and(|ticket| ticket.wait().is_ok()) {
                     let calls = self.calls();

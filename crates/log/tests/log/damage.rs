@@ -250,7 +250,7 @@ fn an_unreadable_partition_alone_is_fenced() {
     broken.try_append(&batch(0..1, 10)).expect_err("appends are refused");
     let other = log.partition(topic.partition(1)).expect("a partition");
     assert_eq!(read_all(&other), expected());
-    log.store_offset(topic.partition(1), consumer, 7, true).expect("an offset").on_complete(|_| ());
+    log.store_offset(topic.partition(1), consumer, 7).expect("an offset").on_complete(|_| ());
     let _ = log.close();
     drop(log);
     machine.storage.set_faults(FaultPlan::none());
@@ -555,7 +555,7 @@ fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machin
         }
     }
     let id = topic.partition(0);
-    drop(log.store_offset(id, Consumer::Single(1), 599, false).expect("an offset"));
+    drop(log.store_offset(id, Consumer::Single(1), 599).expect("an offset"));
     log.run_pending();
     let options = options.with_durability(then);
     log.update_topic(topic, "t", &options).expect("an update");

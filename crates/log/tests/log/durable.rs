@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
-use tailwater_log::{Consumer, Durability, Log, PartialBlocks, Partition, TopicId};
+use tailwater_log::{Consumer, Durability, Log, PartialBlocks, Partition, Result, Ticket, TopicId};
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic as topic_options};
 
@@ -104,7 +104,7 @@ fn a_closed_log_is_durable_with_its_offsets() {
         let topic = create_topic(&log, durability);
         let partition = topic.partition(0);
         append(&log, &log.partition(partition).expect("a partition"), 0..5);
-        let stored = log.store_offset(partition, Consumer::Single(7), 3, false).expect("stored");
+        let stored = log.store_offset(partition, Consumer::Single(7), 3).expect("stored");
         log.run_pending();
         stored.wait().expect("an offset");
         log.close().expect("the log closes");
@@ -306,7 +306,7 @@ fn an_offset_clamped_to_the_end_stays_clamped() {
     let partition = log.partition(id).expect("a partition");
     append(&log, &partition, 0..3);
     drop(partition.append(&batch(3..10, 100)).expect("an append"));
-    let stored = log.store_offset(id, Consumer::Single(1), 8, true).expect("an offset");
+    let stored = log.store_offset(id, Consumer::Single(1), 8).expect("an offset");
     log.run_pending();
     stored.wait().expect("an offset");
     let mut storage = machine.storage.process_crash_image(1);
@@ -320,6 +320,35 @@ fn an_offset_clamped_to_the_end_stays_clamped() {
     }
 }
 
+/// Regression test: the log did not apply a topic's option `are_offsets_durable`. A stored offset
+/// was only durable if the caller also passed an argument.
+#[test]
+fn offsets_are_durable_if_the_topic_requires_it() {
+    let machine = Machine::new(12, false);
+    let log = machine.open();
+    let topic = create_topic(&log, Durability::Disk);
+    let options =
+        topic_options(Durability::Disk, PartialBlocks::Pad).with_are_offsets_durable(true);
+    log.update_topic(topic, "topic", &options).expect("an update");
+    let (id, consumer) = (topic.partition(0), Consumer::Single(1));
+    let partition = log.partition(id).expect("a partition");
+    append(&log, &partition, 0..10);
+    let incarnation = partition.stats().incarnation;
+    let store = || log.store_offset(id, consumer, 3);
+    let store_polled = || log.store_polled_offset(id, incarnation, consumer, 5);
+    let delete = || log.delete_offset(id, consumer);
+    let changes: [(&dyn Fn() -> Result<Ticket>, _); 3] =
+        [(&store, Some(3)), (&store_polled, Some(5)), (&delete, None)];
+    for (change, expected) in changes {
+        let ticket = change().expect("an offset");
+        log.run_pending();
+        ticket.wait().expect("a change of the offset");
+        after_power_cuts(&machine.storage, |left| {
+            assert_eq!(left.open().offset(id, consumer).expect("a partition"), expected);
+        });
+    }
+}
+
 #[test]
 fn offsets_beyond_a_truncation_are_set_back_durably() {
     let machine = Machine::new(10, false);
@@ -328,7 +357,7 @@ fn offsets_beyond_a_truncation_are_set_back_durably() {
     let id = topic.partition(0);
     let partition = log.partition(id).expect("a partition");
     append(&log, &partition, 0..10);
-    let stored = log.store_offset(id, Consumer::Single(1), 8, true).expect("an offset");
+    let stored = log.store_offset(id, Consumer::Single(1), 8).expect("an offset");
     log.run_pending();
     stored.wait().expect("an offset");
     log.truncate(id, 5).expect("a truncation");

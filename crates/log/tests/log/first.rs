@@ -34,7 +34,7 @@ fn messages_are_there_when_the_log_is_opened_again() {
                     assert_eq!(appended.base_offset, round * 10);
                     appended.ticket.wait().expect("an acknowledgement");
                 }
-                let stored = log.store_offset(partition.id(), Consumer::Group(7), 123, true);
+                let stored = log.store_offset(partition.id(), Consumer::Group(7), 123);
                 stored.expect("an offset").wait().expect("a stored offset");
             }
             topics.push(topic);

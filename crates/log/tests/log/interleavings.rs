@@ -323,7 +323,7 @@ fn no_stored_offset_is_beyond_the_end_of_a_truncated_partition() {
         let (id, consumer) = (served.partition.id(), Consumer::Single(1));
         let storing = {
             let log = Arc::clone(&served.log);
-            thread::spawn(move || match log.store_offset(id, consumer, 2, false) {
+            thread::spawn(move || match log.store_offset(id, consumer, 2) {
                 Ok(_) => {}
                 Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}"),
             })

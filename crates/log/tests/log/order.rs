@@ -85,7 +85,7 @@ fn an_offset_polled_before_a_purge_is_not_stored_after_it() {
     append(&log, &partition, 0..3);
     let store = |polled: &Polled| {
         let last = polled.end_offset() - 1;
-        let stored = log.store_polled_offset(id, polled.incarnation, consumer, last, true);
+        let stored = log.store_polled_offset(id, polled.incarnation, consumer, last);
         log.run_pending();
         stored.expect("no error").wait().expect("no error");
         log.offset(id, consumer).expect("the partition exists")
@@ -269,7 +269,7 @@ fn a_closed_log_changes_nothing_on_disk() {
         partition.purge().wait(),
         partition.append(&batch(2..3, 900)).map(|_| ()),
         log.partition(id.partition(0)).map(|_| ()),
-        log.store_offset(id.partition(0), Consumer::Single(1), 0, true).map(|_| ()),
+        log.store_offset(id.partition(0), Consumer::Single(1), 0).map(|_| ()),
         log.offset(id.partition(0), Consumer::Single(1)).map(|_| ()),
         log.truncate(id.partition(0), 1),
         log.purge_topic(id),

@@ -156,7 +156,7 @@ fn offsets_are_stored_after_a_write_of_them_panicked() {
     let partition = log.partition(id).expect("a partition");
     partition.append(&batch(0..3, 100)).expect("an append").ticket.wait().expect("acknowledged");
     armed.journal.store(true, Ordering::SeqCst);
-    let store = |offset| log.store_offset(id, Consumer::Single(1), offset, true);
+    let store = |offset| log.store_offset(id, Consumer::Single(1), offset);
     let error = store(1).expect("a valid offset").wait().expect_err("the write panics");
     assert_eq!(error.kind(), ErrorKind::Panicked);
     store(2).expect("a valid offset").wait().expect("a stored offset");

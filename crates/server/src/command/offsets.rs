@@ -11,7 +11,7 @@ use iggy_binary_protocol::{
 };
 use tailwater_log::{Consumer, ErrorKind, PartitionId, Ticket, TopicId};
 
-use super::{Outcome, Request, complete, options, resolve};
+use super::{Outcome, Request, complete, resolve};
 use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
@@ -86,14 +86,11 @@ pub(super) fn keep(
     offset: u64,
     incarnation: Option<u64>,
 ) -> Result<Ticket, Status> {
-    let is_durable = options::are_offsets_durable(state, id.topic());
     state.consumers.store(&state.log, id, consumer, || {
         let log = &state.log;
         let stored = match incarnation {
-            Some(incarnation) => {
-                log.store_polled_offset(id, incarnation, consumer, offset, is_durable)
-            }
-            None => log.store_offset(id, consumer, offset, is_durable),
+            Some(incarnation) => log.store_polled_offset(id, incarnation, consumer, offset),
+            None => log.store_offset(id, consumer, offset),
         };
         stored.map_err(|error| match error.kind() {
             ErrorKind::InvalidArgument => Status::INVALID_OFFSET,
@@ -112,8 +109,7 @@ pub(super) async fn delete(state: &Arc<State>, request: &Request<'_>) -> Outcome
     let id = topic.partition(delete.partition_id.unwrap_or(0));
     state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
     let forget = || {
-        let is_durable = options::are_offsets_durable(state, topic);
-        let deleted = state.log.delete_offset(id, consumer, is_durable);
+        let deleted = state.log.delete_offset(id, consumer);
         deleted.map_err(|_| Status::CONSUMER_OFFSET_NOT_FOUND)
     };
     let ticket = match consumer {

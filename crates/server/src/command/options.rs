@@ -382,11 +382,6 @@ pub(crate) fn apply_config(log: &Log, config: &Config) -> tailwater_log::Result<
     Ok(())
 }
 
-/// Returns whether the offsets that consumers of a topic store must survive a power cut.
-pub(super) fn are_offsets_durable(state: &State, topic: TopicId) -> bool {
-    state.log.catalog().topic(topic).is_some_and(|topic| topic.options.are_offsets_durable)
-}
-
 /// Returns every option with its kind, default and description.
 pub(super) fn describe(state: &State, request: &Request<'_>) -> Outcome {
     let entries = match DescribeOptionsRequest::decode_from(request.body)?.scope {

@@ -231,7 +231,7 @@ impl Groups {
         for partition in partitions.into_keys() {
             // An error only means that the group has no offset in this partition, or that the
             // partition no longer exists.
-            let _ = log.delete_offset(topic.partition(partition), Consumer::Group(id), false);
+            let _ = log.delete_offset(topic.partition(partition), Consumer::Group(id));
         }
         Ok(())
     }
@@ -500,9 +500,9 @@ fn forget_orphans(log: &Log, topics: &HashMap<TopicId, Topic>) -> tailwater_log:
             if let Consumer::Group(id) = consumer
                 && groups.is_none_or(|groups| !groups.contains_key(&id))
             {
-                // The ticket is dropped, because the deletion need not be durable: after a crash,
-                // the next start deletes the offset again.
-                drop(log.delete_offset(partition, consumer, false)?);
+                // The ticket is dropped, because the deletion may be lost: after a crash, the next
+                // start deletes the offset again.
+                drop(log.delete_offset(partition, consumer)?);
             }
         }
     }

@@ -55,7 +55,7 @@ fn commit(
 ) -> Result<(), Status> {
     let ticket = groups.change_offset(session, topic, id, partition, Some(offset), || {
         let consumer = Consumer::Group(id);
-        Ok(log.store_offset(topic.partition(partition), consumer, offset, false)?)
+        Ok(log.store_offset(topic.partition(partition), consumer, offset)?)
     });
     ticket?.wait().map_err(Status::from)
 }
@@ -198,7 +198,7 @@ fn only_the_owner_commits_and_a_deleted_group_has_no_offsets() {
 
     let deleted = groups.change_offset(MEMBER, topic, id, 0, None, || {
         let consumer = Consumer::Group(id);
-        Ok(log.delete_offset(topic.partition(0), consumer, false)?)
+        Ok(log.delete_offset(topic.partition(0), consumer)?)
     });
     deleted.expect("delete the offset").wait().expect("deleted");
     assert_eq!(stored(), None);
@@ -278,7 +278,7 @@ fn a_poll_protects_its_messages_until_they_are_committed() {
     groups.join(OTHER, topic, id).expect("join");
     let store = || {
         let consumer = Consumer::Group(id);
-        Ok(log.store_offset(topic.partition(1), consumer, 3, false)?)
+        Ok(log.store_offset(topic.partition(1), consumer, 3)?)
     };
     drop(poll.committed(3, store).expect("commit"));
     assert_eq!(of_other(), [1], "its messages are committed");

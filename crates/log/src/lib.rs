@@ -58,6 +58,7 @@ mod panics;
 mod partition;
 mod scheduler;
 mod segment;
+pub mod storage;
 mod sync;
 mod tail;
 mod ticket;
@@ -71,9 +72,8 @@ pub use options::{Durability, IoModeChoice, LogOptions, PartialBlocks, TailMemor
 pub use partition::{
     Appended, Partition, PartitionStats, Piece, Polled, Recovered, Strategy, VerifiedBatch,
 };
+pub use storage::{Clock, SharedMemory, Storage};
 pub use ticket::Ticket;
 
 #[doc(inline)]
 pub use tailwater_format::message::batch;
-#[doc(inline)]
-pub use tailwater_io::{Clock, SharedMemory, Storage};

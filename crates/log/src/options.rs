@@ -4,10 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tailwater_io::clock::SystemClock;
-use tailwater_io::posix::PosixStorage;
-use tailwater_io::{Clock, SharedMemory, Storage};
 
+use crate::storage::{Clock, PosixStorage, SharedMemory, Storage, SystemClock};
 use crate::{Error, Result};
 
 /// Defines setters. Each line contains the name of a method, the field that the method sets, and

@@ -81,6 +81,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "backpressure",
             "panics",
             "error",
+            "storage",
             "sync",
         ],
     ),

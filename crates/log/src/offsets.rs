@@ -17,7 +17,7 @@ use crate::catalog::PartitionId;
 use crate::journal::{self, Journal};
 use crate::panics;
 use crate::sync::{Condvar, Mutex};
-use crate::ticket::{Signal, Ticket};
+use crate::ticket::{Completer, Ticket};
 use crate::{Error, Result};
 
 /// Name of the journal of consumers' offsets. The names of the journal's files begin with it.
@@ -48,7 +48,7 @@ pub(crate) struct Offsets {
 struct State {
     offsets: BTreeMap<Key, u64>,
     pending: Vec<u8>,
-    waiting: Vec<Arc<Signal>>,
+    waiting: Vec<Completer>,
     is_durable: bool,
     is_closed: bool,
     is_abandoned: bool,
@@ -57,15 +57,15 @@ struct State {
 impl State {
     /// Sets an offset, or deletes it if `offset` is `None`, and queues the change for the journal.
     fn set(&mut self, key: Key, offset: Option<u64>, is_durable: bool) -> Ticket {
-        let signal = Signal::new();
         match offset {
             Some(offset) => self.offsets.insert(key, offset),
             None => self.offsets.remove(&key),
         };
         encode(&mut self.pending, key, offset);
-        self.waiting.push(Arc::clone(&signal));
+        let (completer, ticket) = Ticket::pending();
+        self.waiting.push(completer);
         self.is_durable |= is_durable;
-        Ticket::pending(signal)
+        ticket
     }
 }
 
@@ -231,8 +231,8 @@ impl Offsets {
             journal.fail(error);
         }
         drop(journal);
-        for signal in waiting {
-            signal.complete(outcome.clone());
+        for completer in waiting {
+            completer.complete(outcome.clone());
         }
         true
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::panics;
 use crate::sync::{Condvar, Mutex};
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
@@ -29,9 +29,10 @@ impl Ticket {
         Self(State::Complete(outcome))
     }
 
-    /// Creates a pending ticket, which completes when `signal` does.
-    pub(crate) fn pending(signal: Arc<Signal>) -> Self {
-        Self(State::Pending(signal))
+    /// Creates a pending ticket, and the completer that completes it.
+    pub(crate) fn pending() -> (Completer, Self) {
+        let signal = Arc::new(Signal::default());
+        (Completer(Some(Arc::clone(&signal))), Self(State::Pending(signal)))
     }
 
     /// Returns whether the outcome is known.
@@ -45,7 +46,7 @@ impl Ticket {
     /// Waits for the outcome and returns it.
     ///
     /// # Errors
-    /// The error of the append or command.
+    /// The error of the append or command; panicked, if a panic prevented its completion.
     pub fn wait(self) -> Result<()> {
         match self.0 {
             State::Complete(outcome) => outcome,
@@ -68,9 +69,39 @@ impl Ticket {
     }
 }
 
-/// The other end of a pending ticket, through which the ticket is completed.
+/// The other end of a pending ticket, through which the ticket is completed. Dropping a completer
+/// completes its ticket with an error.
+pub(crate) struct Completer(Option<Arc<Signal>>);
+
+impl Completer {
+    /// Sets the outcome of the ticket.
+    pub(crate) fn complete(mut self, outcome: Result<()>) {
+        if let Some(signal) = self.0.take() {
+            signal.complete(outcome);
+        }
+    }
+}
+
+impl Drop for Completer {
+    fn drop(&mut self) {
+        // If the signal is still there, a panic has skipped the completion. Without an outcome, the
+        // owner of the ticket would wait forever.
+        if let Some(signal) = self.0.take() {
+            let message = "a panic interrupted the append or command";
+            signal.complete(Err(Error::new(ErrorKind::Panicked, message)));
+        }
+    }
+}
+
+impl fmt::Debug for Completer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Completer").field(&self.0).finish()
+    }
+}
+
+/// The state that a pending ticket and its completer share.
 #[derive(Default)]
-pub(crate) struct Signal {
+struct Signal {
     state: Mutex<SignalState>,
     completed: Condvar,
 }
@@ -82,17 +113,9 @@ struct SignalState {
 }
 
 impl Signal {
-    pub(crate) fn new() -> Arc<Self> {
-        Arc::default()
-    }
-
-    /// Sets the outcome of the ticket. Only the first call has an effect.
-    pub(crate) fn complete(&self, outcome: Result<()>) {
+    fn complete(&self, outcome: Result<()>) {
         let callback = {
             let mut state = self.state.lock();
-            if state.outcome.is_some() {
-                return;
-            }
             state.outcome = Some(outcome.clone());
             state.callback.take()
         };
@@ -120,19 +143,6 @@ impl Signal {
                 then(outcome);
             }
             None => state.callback = Some(then),
-        }
-    }
-}
-
-impl Drop for Signal {
-    fn drop(&mut self) {
-        // A callback that is still registered shows that the signal was never completed. Call the
-        // callback with an error, because its owner would otherwise wait forever.
-        let mut state = self.state.lock();
-        let callback = state.callback.take();
-        drop(state);
-        if let Some(callback) = callback {
-            call(callback, Err(Error::closed("the log")));
         }
     }
 }

@@ -65,11 +65,11 @@ impl Partition {
         }
         self.publish_end(&owner);
         self.schedule(owner);
-        let ticket = match taken.signal {
-            Some(signal) => Ticket::pending(signal),
-            None => Ticket::complete(Ok(())),
-        };
-        Ok(Appended { base_offset: taken.base_offset, timestamp_us: taken.timestamp_us, ticket })
+        Ok(Appended {
+            base_offset: taken.base_offset,
+            timestamp_us: taken.timestamp_us,
+            ticket: taken.ticket,
+        })
     }
 
     /// If an append was refused for lack of memory, makes other partitions release theirs.

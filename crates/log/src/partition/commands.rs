@@ -12,7 +12,7 @@ use crate::layout;
 use crate::offsets::Offsets;
 use crate::panics;
 use crate::segment::dense;
-use crate::ticket::{Signal, Ticket};
+use crate::ticket::{Completer, Ticket};
 use crate::{Error, ErrorKind, Result};
 
 /// A command, which the partition's owner executes in the order of submission.
@@ -22,7 +22,7 @@ pub(super) struct Command {
     /// Whether a write failed while the command was queued. The command then no longer waits until
     /// messages are persisted.
     pub(super) persist_failed: bool,
-    signal: Arc<Signal>,
+    completer: Completer,
 }
 
 /// The effect of a command.
@@ -54,9 +54,15 @@ pub(super) enum Effect {
 }
 
 impl Command {
+    /// Creates a command, and the ticket for its outcome.
+    fn new(effect: Effect) -> (Self, Ticket) {
+        let (completer, ticket) = Ticket::pending();
+        (Self { effect, persist_failed: false, completer }, ticket)
+    }
+
     /// Creates a command for whose completion no caller waits.
     pub(super) fn unattended(effect: Effect) -> Self {
-        Self { effect, persist_failed: false, signal: Signal::new() }
+        Self::new(effect).0
     }
 
     /// Returns whether appends are refused while the command is queued or executed.
@@ -107,9 +113,9 @@ impl Owner {
     }
 
     /// Fails the queued flushes and truncations, because a write failed. All other commands stay
-    /// queued and are executed without waiting for a write. Returns the signals of the failed
-    /// commands, each with its error. The caller must complete these signals, which wakes the
-    /// waiting threads.
+    /// queued and are executed without waiting for a write. Returns the completers of the
+    /// failed commands, each with its error. The caller must complete them, which wakes the waiting
+    /// threads.
     pub(super) fn fail_commands(&mut self, error: &Error) -> Completions {
         let mut completions = Completions::new();
         let mut stay = std::collections::VecDeque::new();
@@ -118,7 +124,7 @@ impl Owner {
             match command.effect {
                 Effect::Flush { .. } | Effect::Truncate { .. } => {
                     self.schedule.barriers -= usize::from(command.is_barrier());
-                    completions.push((command.signal, Err(error.clone())));
+                    completions.push((command.completer, Err(error.clone())));
                 }
                 _ => stay.push_back(command),
             }
@@ -127,7 +133,7 @@ impl Owner {
         completions
     }
 
-    /// Refuses all queued commands of a closed or deleted partition. Returns their signals, which
+    /// Refuses all queued commands of a closed or deleted partition. Returns their completers, which
     /// the caller must complete.
     fn refuse_commands(&mut self, env: &Env) -> Completions {
         let commands = std::mem::take(&mut self.schedule.commands);
@@ -137,7 +143,7 @@ impl Owner {
             if let Effect::Install(rewritten) = command.effect {
                 rewritten.discard(&env.segment_files);
             }
-            (command.signal, Err(error.clone()))
+            (command.completer, Err(error.clone()))
         });
         refused.collect()
     }
@@ -150,17 +156,16 @@ impl Partition {
 
     /// Queues a command whose effect depends on the state in which the command is queued.
     fn submit_for(&self, effect: impl FnOnce(&Owner) -> Effect) -> Ticket {
-        let signal = Signal::new();
         let mut owner = self.owner.lock();
         if let Some(error) = owner.health.error(self.id)
             && owner.health.has_ended()
         {
             return Ticket::complete(Err(error));
         }
-        let effect = effect(&owner);
-        owner.queue(Command { effect, persist_failed: false, signal: Arc::clone(&signal) });
+        let (command, ticket) = Command::new(effect(&owner));
+        owner.queue(command);
         self.schedule(owner);
-        Ticket::pending(signal)
+        ticket
     }
 
     /// Persists all earlier appends, and syncs them if `is_synced`, whatever the topic's
@@ -204,8 +209,8 @@ impl Partition {
         self.env.backpressure.changed();
     }
 
-    /// Refuses appends from now on, until the log is opened again. Returns the signals of the
-    /// unacknowledged appends, each with the error. The caller must complete these signals.
+    /// Refuses appends from now on, until the log is opened again. Returns the completers of the
+    /// unacknowledged appends, each with the error. The caller must complete them.
     fn refuse_appends(&self, error: &Error) -> Completions {
         let mut owner = self.owner.lock();
         owner.fail(error);
@@ -274,7 +279,7 @@ impl Partition {
         };
         let what = format!("a command on {}", self.id);
         let outcome = panics::catch(&what, effect);
-        // Clamping stored offsets or completing a signal may call functions of the user, so first
+        // Clamping stored offsets or completing a ticket may call functions of the user, so first
         // unlock the files.
         drop(files);
         let outcome = outcome.and_then(|()| match clamped {
@@ -293,7 +298,7 @@ impl Partition {
                 completions.extend(owner.refuse_commands(&self.env));
             }
         }
-        completions.push((command.signal, outcome));
+        completions.push((command.completer, outcome));
         complete_all(completions);
         self.env.backpressure.changed();
     }

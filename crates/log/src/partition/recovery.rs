@@ -170,7 +170,7 @@ pub(crate) fn open(
         };
         let mut files = partition.files.lock();
         files.survivors = survivors;
-        // No caller waits for an append or a command yet, so no signal is added here.
+        // No caller waits for an append or a command yet, so no completer is added here.
         let mut completions = Completions::new();
         match partition.take_survivors(&mut files, &mut recovered, &mut completions) {
             Err(error) if is_shortage(&error) => {
@@ -436,7 +436,7 @@ impl Partition {
     }
 
     /// Appends the batches that a dead process left in shared memory, if they continue the last
-    /// segment, and persists them. Only then removes their shared memory. Adds signals to
+    /// segment, and persists them. Only then removes their shared memory. Adds completers to
     /// `completions` as [`Self::persist`] does.
     fn take_survivors(
         &self,

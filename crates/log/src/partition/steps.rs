@@ -94,9 +94,9 @@ impl Partition {
         }
     }
 
-    /// Persists a group, and records the outcome. Adds the signals of the acknowledged or failed
-    /// appends to `completions`. The caller must complete these signals after it has unlocked the
-    /// files, because completing a signal may call a function of the user.
+    /// Persists a group, and records the outcome. Adds the completers of the acknowledged or
+    /// failed appends to `completions`. The caller must complete them after it has unlocked the
+    /// files, because completing a ticket may call a function of the user.
     pub(super) fn persist(
         &self,
         files: &mut Files,
@@ -119,8 +119,8 @@ impl Partition {
         written
     }
 
-    /// Records that a group of batches could not be persisted. Returns the signals of the appends
-    /// and commands that failed. The caller must complete these signals, which wakes the waiting
+    /// Records that a group of batches could not be persisted. Returns the completers of the
+    /// appends and commands that failed. The caller must complete them, which wakes the waiting
     /// threads.
     fn not_persisted(&self, owner: &mut Owner, error: &Error) -> Completions {
         let mut completions = owner.not_persisted(&self.env, error);
@@ -251,7 +251,7 @@ impl Partition {
 
 /// Completes the tickets of appends and commands.
 pub(super) fn complete_all(completions: Completions) {
-    for (signal, outcome) in completions {
-        signal.complete(outcome);
+    for (completer, outcome) in completions {
+        completer.complete(outcome);
     }
 }

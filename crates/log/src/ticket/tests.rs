@@ -1,25 +1,41 @@
-//! Tests of the signals of tickets that cannot be written with the public interface.
+//! Tests of tickets that cannot be written with the public interface.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 
-/// Regression test: a signal that was never completed was dropped by a panic, and its callback also
-/// panicked. The second panic aborted the process.
+/// Drops a completer by a panic.
+fn drop_by_panic(completer: Completer) {
+    let dropped = catch_unwind(AssertUnwindSafe(move || {
+        let _completer = completer;
+        panic!("on purpose");
+    }));
+    dropped.expect_err("the panic goes on");
+}
+
+/// Regression test: a completer that was never completed was dropped by a panic, and the callback
+/// of its ticket also panicked. The second panic aborted the process.
 #[test]
-fn a_callback_may_panic_when_a_panic_drops_its_signal() {
+fn a_callback_may_panic_when_a_panic_drops_its_completer() {
     let called = Arc::new(Mutex::new(None));
-    let signal = Signal::new();
+    let (completer, ticket) = Ticket::pending();
     let outcome = Arc::clone(&called);
-    Ticket::pending(Arc::clone(&signal)).on_complete(move |failed| {
+    ticket.on_complete(move |failed| {
         *outcome.lock() = Some(failed);
         panic!("on purpose, in the callback");
     });
-    let dropped = catch_unwind(AssertUnwindSafe(move || {
-        let _signal = signal;
-        panic!("on purpose");
-    }));
-    dropped.expect_err("the first panic goes on");
+    drop_by_panic(completer);
     let failed = called.lock().take().expect("the callback was called");
-    assert_eq!(failed.expect_err("never completed").kind(), crate::ErrorKind::Closed);
+    assert_eq!(failed.expect_err("never completed").kind(), ErrorKind::Panicked);
+}
+
+/// Regression test: a thread that waited for a ticket kept the signal alive, and waited forever if
+/// a panic had dropped the other end of the ticket.
+#[test]
+fn waiting_ends_when_a_panic_drops_the_completer() {
+    let (completer, ticket) = Ticket::pending();
+    assert!(!ticket.is_complete());
+    drop_by_panic(completer);
+    assert!(ticket.is_complete());
+    assert_eq!(ticket.wait().expect_err("never completed").kind(), ErrorKind::Panicked);
 }

@@ -11,7 +11,7 @@ use super::{Active, FullChunk, Owner, PendingBatch, SegmentPosition};
 use crate::env::Env;
 use crate::options::PartialBlocks;
 use crate::tail::{Chunk, ChunkPlace, MemoryKind, SegmentStart};
-use crate::ticket::Signal;
+use crate::ticket::Ticket;
 use crate::{Error, ErrorKind, Result};
 
 /// Memory of a partition's first chunk, in bytes. Each full chunk doubles the size of the next.
@@ -24,7 +24,7 @@ const CHUNK_MAX: usize = 1 << 20;
 pub(in crate::partition) struct Accepted {
     pub(in crate::partition) base_offset: u64,
     pub(in crate::partition) timestamp_us: u64,
-    pub(in crate::partition) signal: Option<Arc<Signal>>,
+    pub(in crate::partition) ticket: Ticket,
     /// Whether the append began a chunk, so that the list of chunks must be published to readers.
     pub(in crate::partition) has_new_chunk: bool,
 }
@@ -95,7 +95,13 @@ impl Owner {
         self.place.position += length;
         self.tail.unpersisted_bytes += length;
         self.tail.unpersisted_messages += u64::from(header.count);
-        let signal = self.acknowledges_persisted().then(Signal::new);
+        let (completer, ticket) = match self.acknowledges_persisted() {
+            true => {
+                let (completer, ticket) = Ticket::pending();
+                (Some(completer), ticket)
+            }
+            false => (None, Ticket::complete(Ok(()))),
+        };
         let appended_ns = env.clock.monotonic_ns();
         (self.tail.last_append_ns, self.tail.is_released) = (appended_ns, false);
         self.tail.pending.push_back(PendingBatch {
@@ -105,9 +111,9 @@ impl Owner {
             bytes: length,
             messages: header.count,
             appended_ns,
-            signal: signal.clone(),
+            completer,
         });
-        Ok(Accepted { base_offset, timestamp_us, signal, has_new_chunk })
+        Ok(Accepted { base_offset, timestamp_us, ticket, has_new_chunk })
     }
 
     /// Ensures that the active chunk has space for a batch and for the gap after the batch, which

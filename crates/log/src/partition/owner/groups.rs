@@ -172,8 +172,8 @@ impl Owner {
         }
     }
 
-    /// Records that a group of batches was persisted. Returns the signals of these batches, which
-    /// the caller must complete to wake their waiters.
+    /// Records that a group of batches was persisted. Returns the completers of these batches,
+    /// which the caller must complete to wake their waiters.
     pub(in crate::partition) fn persisted(&mut self, env: &Env, group: &Group) -> Completions {
         let mut completions = Completions::new();
         while let Some(batch) = self.tail.pending.front() {
@@ -185,7 +185,7 @@ impl Owner {
                 self.tail.unpersisted_bytes -= batch.bytes;
                 self.tail.unpersisted_messages -= u64::from(batch.messages);
                 self.persisted.offset = batch.end_offset;
-                completions.extend(batch.signal.map(|signal| (signal, Ok(()))));
+                completions.extend(batch.completer.map(|completer| (completer, Ok(()))));
             }
         }
         self.persisted.end = SegmentPosition { segment: group.segment, position: group.data_end };
@@ -225,8 +225,8 @@ impl Owner {
         completions
     }
 
-    /// Records that a group of batches could not be persisted. Returns signals, which the caller
-    /// must complete to wake their waiters.
+    /// Records that a group of batches could not be persisted. Returns completers, which the
+    /// caller must complete to wake their waiters.
     pub(in crate::partition) fn not_persisted(&mut self, env: &Env, error: &Error) -> Completions {
         if error.kind() != ErrorKind::NoSpace {
             self.fail(error);
@@ -242,8 +242,8 @@ impl Owner {
     }
 
     /// Drops all unpersisted batches if the topic acknowledges batches only once they are
-    /// persisted; otherwise does nothing. Returns the signals of the dropped batches, which the
-    /// caller must complete to wake their waiters.
+    /// persisted; otherwise does nothing. Returns the completers of the dropped batches, which
+    /// the caller must complete to wake their waiters.
     pub(in crate::partition) fn drop_unacknowledged(
         &mut self,
         env: &Env,

@@ -20,7 +20,7 @@ use crate::catalog::PartitionId;
 use crate::env::Env;
 use crate::options::{Durability, TopicOptions};
 use crate::tail::{Chunk, MemoryKind, SegmentStart};
-use crate::ticket::Signal;
+use crate::ticket::Completer;
 use crate::{Error, Result};
 
 /// Shortest and longest interval between two runs of retention, in nanoseconds.
@@ -94,7 +94,7 @@ struct PendingBatch {
     messages: u32,
     appended_ns: u64,
     /// Completed when the batch is persisted; `None` if the append was acknowledged immediately.
-    signal: Option<Arc<Signal>>,
+    completer: Option<Completer>,
 }
 
 /// The chunk to which batches are appended.
@@ -126,9 +126,9 @@ struct FullChunk {
     end_offset: u64,
 }
 
-/// A list of signals, each paired with the outcome to report to its waiters. The caller of a
-/// function that returns this list must complete the signals.
-pub(super) type Completions = Vec<(Arc<Signal>, Result<()>)>;
+/// A list of the completers of tickets, each paired with the ticket's outcome. The caller of a
+/// function that returns this list must complete the tickets.
+pub(super) type Completions = Vec<(Completer, Result<()>)>;
 
 /// The state of an owner.
 #[derive(Debug)]
@@ -265,11 +265,11 @@ impl Owner {
         SegmentPosition { segment, position: 0 }
     }
 
-    /// Drops all unpersisted batches. Returns the signals of these batches, each paired with
-    /// `outcome`. The caller must complete the signals.
+    /// Drops all unpersisted batches. Returns the completers of these batches, each paired with
+    /// `outcome`. The caller must complete them.
     pub(super) fn forget_unpersisted(&mut self, env: &Env, outcome: &Result<()>) -> Completions {
-        let completions = self.tail.pending.drain(..).filter_map(|batch| batch.signal);
-        let completions = completions.map(|signal| (signal, outcome.clone())).collect();
+        let completions = self.tail.pending.drain(..).filter_map(|batch| batch.completer);
+        let completions = completions.map(|completer| (completer, outcome.clone())).collect();
         for filled in std::mem::take(&mut self.tail.filled) {
             self.release(env, filled.chunk, &filled.bytes);
         }

@@ -54,8 +54,12 @@ pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u12
 /// # Errors
 /// Not found, if the directory does not exist or contains no log; the errors of [`read`].
 pub(crate) fn read_existing(storage: &dyn Storage, directory: &Path) -> Result<u128> {
-    read(storage, directory)?
-        .ok_or_else(|| Error::not_found(format!("{} has no message log", directory.display())))
+    read(storage, directory)?.ok_or_else(|| missing(directory))
+}
+
+/// Creates the error for a directory without a log.
+pub(crate) fn missing(directory: &Path) -> Error {
+    Error::not_found(format!("{} has no message log", directory.display()))
 }
 
 /// What [`LastOpening::record`] records when a log is opened.

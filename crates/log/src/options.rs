@@ -240,6 +240,9 @@ pub enum TailMemory {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LogOptions {
+    /// Whether opening a directory without a log creates one. Otherwise it fails with a not found
+    /// error and creates nothing.
+    pub create_if_missing: bool,
     /// The storage that contains the log.
     pub storage: Arc<dyn Storage>,
     /// The source of time.
@@ -281,6 +284,7 @@ pub struct LogOptions {
 impl Default for LogOptions {
     fn default() -> Self {
         Self {
+            create_if_missing: true,
             storage: Arc::new(PosixStorage::new()),
             clock: Arc::new(SystemClock),
             tail_memory: TailMemory::default(),
@@ -305,6 +309,7 @@ impl LogOptions {
     }
 
     setters! {
+        with_create_if_missing, create_if_missing: bool;
         with_storage, storage: Arc<dyn Storage>;
         with_clock, clock: Arc<dyn Clock>;
         with_tail_memory, tail_memory: TailMemory;

@@ -77,6 +77,7 @@ pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
 /// Opens the log and returns its row of the table.
 fn open(directory: &Path) -> Result<String, Failure> {
     let options = LogOptions::new()
+        .with_create_if_missing(false)
         .with_storage(Arc::new(PosixStorage::new()))
         .with_tail_memory(TailMemory::Private);
     let began = Instant::now();

@@ -205,7 +205,8 @@ impl CatchUp {
     /// Errors of the log.
     pub(super) fn consume(&self) -> Result<u64, Failure> {
         let io_mode = if self.is_direct { IoModeChoice::Direct } else { IoModeChoice::Buffered };
-        let log = Log::open(&self.log, &options(io_mode))?;
+        let options = options(io_mode).with_create_if_missing(false);
+        let log = Log::open(&self.log, &options)?;
         let partition = log.partitions().into_iter().next().ok_or("the log has no partition")?;
         let mut strategy = Strategy::First;
         loop {

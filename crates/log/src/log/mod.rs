@@ -58,18 +58,23 @@ pub struct Log {
 }
 
 impl Log {
-    /// Opens the log in a directory. The directory and the log are created if they do not exist.
+    /// Opens the log in a directory. The directory and the log are created if they do not exist,
+    /// unless [`LogOptions::create_if_missing`] is false.
     ///
     /// # Errors
-    /// Busy, if the log is open elsewhere; invalid argument, if the directory has no log but
-    /// contains other files; corruption, in the catalog or in the consumers' offsets; not
-    /// supported, if the filesystem does not support a required I/O mode; I/O errors.
+    /// Busy, if the log is open elsewhere; not found, if there is no log and none may be created;
+    /// invalid argument, if the directory has no log but contains other files; corruption, in the
+    /// catalog or in the consumers' offsets; not supported, if the filesystem does not support a
+    /// required I/O mode; I/O errors.
     ///
     /// Damage in a partition is not an error. [`Self::open_report`] reports it, and the partition
     /// refuses appends.
     pub fn open(directory: impl AsRef<Path>, options: &LogOptions) -> Result<Self> {
         let directory = directory.as_ref();
         let storage = &options.storage;
+        if !options.create_if_missing {
+            identity::read_existing(&**storage, directory)?;
+        }
         create_directory(&**storage, directory)?;
         // Several paths may lead to the directory. Use the canonical path from here on.
         let directory = storage.canonical_path(directory)?;
@@ -79,10 +84,12 @@ impl Log {
         })?;
         let id = match identity::read(&**storage, &directory)? {
             Some(id) => id,
-            None => {
+            None if options.create_if_missing => {
                 let id = new_id(&*options.clock, storage.identity(&directory)?);
                 identity::create(&**storage, &directory, id)?
             }
+            // The log was removed after the check above.
+            None => return Err(identity::missing(&directory)),
         };
         let mut report = OpenReport::default();
         let env = Arc::new(open_env(options, directory, id, &mut report)?);

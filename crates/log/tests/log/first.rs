@@ -1,6 +1,10 @@
 //! The log as a new user sees it: on a real disk, with its threads.
 
+use std::path::Path;
+
 use crate::common::{Machine, batch, messages, read_all, topic};
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::{Create, IoMode, Purpose, Storage};
 use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks, Strategy, TailMemory,
     TopicOptions,
@@ -71,17 +75,40 @@ fn opening_refuses_a_log_in_use_and_a_directory_with_other_files() {
     drop(Log::open(directory.path(), &options).expect("the log opens"));
     let other = tempfile::tempdir().expect("a directory");
     let file = other.path().join("state.log");
-    tailwater_io::Storage::create(
-        &tailwater_io::posix::PosixStorage::new(),
-        &file,
-        tailwater_io::Create::New,
-        tailwater_io::IoMode::Buffered,
-        tailwater_io::Purpose::Metadata,
-    )
-    .expect("a file");
+    PosixStorage::new()
+        .create(&file, Create::New, IoMode::Buffered, Purpose::Metadata)
+        .expect("a file");
     let error = Log::open(other.path(), &options).expect_err("another program's directory");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("'state.log'"), "{error}");
+}
+
+/// Checks that a mistyped path does not become an empty log if the caller expects an existing one.
+#[test]
+fn opening_creates_nothing_if_the_log_must_exist() {
+    let machine = Machine::new(1, true);
+    let create = |path: &str| {
+        let (path, mode) = (Path::new(path), IoMode::Buffered);
+        machine.storage.create(path, Create::New, mode, Purpose::Metadata).expect("a file");
+    };
+    machine.storage.create_directory("/empty".as_ref()).expect("a directory");
+    machine.storage.create_directory("/other".as_ref()).expect("a directory");
+    create("/other/file");
+    let options = machine.options().with_create_if_missing(false);
+    for directory in ["/empty", "/other", "/missing", "/missing/log"] {
+        let error = Log::open(directory, &options).expect_err("there is no log");
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{directory}: {error}");
+        assert!(error.to_string().contains("has no message log"), "{error}");
+    }
+    let names = |directory: &str| -> Vec<String> {
+        let entries = machine.storage.list(directory.as_ref()).expect("a list");
+        entries.into_iter().map(|entry| entry.name).collect()
+    };
+    assert_eq!((names("/empty").len(), names("/other")), (0, vec!["file".to_owned()]));
+    machine.storage.list("/missing".as_ref()).expect_err("nothing was created");
+    machine.open().create_stream(None, "s").expect("a stream");
+    let log = Log::open(crate::common::DIRECTORY, &options).expect("the log opens");
+    assert_eq!(log.streams().len(), 1);
 }
 
 #[test]

@@ -4,12 +4,15 @@
 //! |---|---|---|---|
 //! | log | latched | latched | a shortage: `resume` flushes and begins a new log; else reopening |
 //! | flush | retried with growing pauses | latched | `resume` |
-//! | compaction | retried later | retried once, then latched | `resume` |
+//! | compaction | retried later | `Io`: retried once, then latched; else latched | `resume` |
 //! | damage in a compaction's inputs | - | the column family is no longer compacted | `resume` |
 //! | MANIFEST | latched | latched | `resume` writes a new one |
 //! | memtable | - | latched | reopening |
 //! | upkeep | - | a panic: latched | `resume` |
 //! | installation | - | a panic: latched | reopening |
+//!
+//! A compaction is retried only if it failed while tables were read or written, not if its outputs
+//! cannot be opened.
 //!
 //! A shortage is a lack of space or of descriptors. After a shortage of descriptors the database
 //! resumes on its own. A failure is not latched if the state on disk is certain: for example, if a

@@ -247,8 +247,13 @@ impl WriteBatch {
     /// Sets the value of `key` in a column family to a reference to a value in a blob file. `index`
     /// is the serialized reference (blob index).
     ///
+    /// A write to a database refuses such a record, because only flushes and compactions write blob
+    /// indexes. RocksDB's format allows the record in a log, and replay accepts it. This method
+    /// builds such batches for the tests of readers.
+    ///
     /// # Errors
     /// See [`WriteBatch::put`].
+    #[doc(hidden)]
     pub fn put_blob_index_cf(
         &mut self,
         family: impl AsColumnFamilyId,

@@ -33,6 +33,7 @@ const HAS_EXPIRATION: u8 = 1;
 
 /// The header of a blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BlobFileHeader {
     /// The column family's id.
     pub column_family_id: u32,
@@ -46,6 +47,11 @@ pub struct BlobFileHeader {
 }
 
 impl BlobFileHeader {
+    /// Creates the header of a file whose values do not expire.
+    pub fn new(column_family_id: u32, compression: Compression) -> Self {
+        Self { column_family_id, compression, has_expiration: false, expiration_range: (0, 0) }
+    }
+
     /// Reads the header at the start of `bytes`.
     ///
     /// # Errors
@@ -83,6 +89,7 @@ impl BlobFileHeader {
 
 /// The footer of a blob file, written when the file is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BlobFileFooter {
     /// Number of records in the file.
     pub blob_count: u64,
@@ -92,6 +99,11 @@ pub struct BlobFileFooter {
 }
 
 impl BlobFileFooter {
+    /// Creates the footer of a file with `blob_count` records whose values do not expire.
+    pub fn new(blob_count: u64) -> Self {
+        Self { blob_count, expiration_range: (0, 0) }
+    }
+
     /// Reads the footer at the start of `bytes`.
     ///
     /// # Errors

@@ -44,6 +44,7 @@ pub const fn unmask_crc32c(masked: u32) -> u32 {
 /// The checksum type of a table's blocks, numbered as in the footer and the OPTIONS file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum ChecksumType {
     /// No checksum is computed: zero is stored.
     None = 0,

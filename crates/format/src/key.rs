@@ -23,6 +23,7 @@ pub const TRAILER_LENGTH: usize = 8;
 /// The effect of a record on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
+#[non_exhaustive]
 pub enum ValueType {
     /// The key is deleted.
     Deletion = 0x0,

@@ -71,20 +71,14 @@ const GOLDEN: [Golden; 4] = [
 fn headers_and_footers_round_trip() {
     for golden in GOLDEN {
         let header = BlobFileHeader::decode(golden.bytes).unwrap();
-        let expected = BlobFileHeader {
-            column_family_id: golden.column_family_id,
-            compression: golden.compression,
-            has_expiration: false,
-            expiration_range: (0, 0),
-        };
-        assert_eq!(header, expected);
+        assert_eq!(header, BlobFileHeader::new(golden.column_family_id, golden.compression));
         let mut again = Vec::new();
         header.encode(&mut again);
         assert_eq!(again, golden.bytes[..BLOB_HEADER_LENGTH]);
 
         let bytes = &golden.bytes[golden.bytes.len() - BLOB_FOOTER_LENGTH..];
         let footer = BlobFileFooter::decode(bytes).unwrap();
-        assert_eq!(footer, BlobFileFooter { blob_count: 4, expiration_range: (0, 0) });
+        assert_eq!(footer, BlobFileFooter::new(4));
         let mut again = Vec::new();
         footer.encode(&mut again);
         assert_eq!(again, bytes);

@@ -54,8 +54,8 @@ fn compression_types_are_read_in_both_forms() {
         assert_eq!(written, properties.compression_name);
     }
     let parse = |name: &str, version| {
-        let properties =
-            Properties { compression_name: name.as_bytes().to_vec(), ..Properties::default() };
+        let mut properties = Properties::default();
+        properties.compression_name = name.as_bytes().to_vec();
         properties.compressions(version)
     };
     assert_eq!(parse(";;", 7), Ok(vec![]));

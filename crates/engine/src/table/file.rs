@@ -243,12 +243,10 @@ mod tests {
 
     #[test]
     fn old_properties_without_range_tombstones_in_their_counts_are_corrected() {
-        let properties = Properties {
-            num_entries: 3,
-            num_deletions: 1,
-            num_range_deletions: 5,
-            ..Properties::default()
-        };
+        let mut properties = Properties::default();
+        properties.num_entries = 3;
+        properties.num_deletions = 1;
+        properties.num_range_deletions = 5;
         let statistics = FileStatistics::of(&properties);
         assert_eq!((statistics.entries, statistics.deletions), (5, 5));
     }

@@ -68,13 +68,12 @@ pub(crate) fn table_with_tombstones(
 }
 
 fn table_properties(num_entries: u64) -> Properties {
-    Properties {
-        num_entries,
-        column_family_id: properties::UNKNOWN_COLUMN_FAMILY_ID,
-        comparator_name: b"leveldb.BytewiseComparator".to_vec(),
-        index_type: Some(IndexType::BinarySearch),
-        ..Properties::default()
-    }
+    let mut table = Properties::default();
+    table.num_entries = num_entries;
+    table.column_family_id = properties::UNKNOWN_COLUMN_FAMILY_ID;
+    table.comparator_name = b"leveldb.BytewiseComparator".to_vec();
+    table.index_type = Some(IndexType::BinarySearch);
+    table
 }
 
 /// Returns the internal key of a put.

@@ -10,6 +10,7 @@ use super::KEY_LENGTH_MAX;
 /// What a record in a batch does. The names `key` and `value` below are those of the fields of
 /// [`Record`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum RecordKind {
     /// Sets the key's value.
     Put,
@@ -176,6 +177,7 @@ impl RecordKind {
 /// One record of a batch; it borrows the batch's bytes. [`RecordKind`] describes what `key` and
 /// `value` contain. A field that the kind does not use is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Record<'a> {
     /// Offset of the record's tag from the start of the batch, in bytes.
     pub offset: usize,

@@ -25,6 +25,7 @@ pub const MAX_UNCOMPRESSED_LENGTH: usize = i32::MAX as usize;
 
 /// The compression type of a block, numbered as in block trailers and version edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Compression {
     /// No compression.
     None,

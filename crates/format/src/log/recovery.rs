@@ -20,8 +20,10 @@ pub enum RecoveryMode {
     SkipAnyCorruptedRecords,
 }
 
-/// The action to take after an event.
+/// The action to take after an event. A program treats a verdict that it does not know as
+/// [`Verdict::Fail`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Accept the event and continue reading.
     Continue,

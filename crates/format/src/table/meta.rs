@@ -28,6 +28,7 @@ pub const USER_DEFINED_INDEX_PREFIX: &str = "rocksdb.user_defined_index.";
 
 /// The kind of a meta block, which the block's name in the metaindex states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MetaBlock<'a> {
     /// The table's properties.
     Properties,

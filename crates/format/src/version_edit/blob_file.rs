@@ -17,6 +17,7 @@ const NOT_IGNORABLE: u32 = 1 << 6;
 
 /// A blob file that is added to the database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BlobFileAddition {
     /// The number in the file's name.
     pub number: u64,

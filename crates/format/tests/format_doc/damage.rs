@@ -132,8 +132,9 @@ fn a_blob_header_alone_hides_whether_and_when_blobs_expire() {
         let mut damaged = file.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
         let decoded: Result<_, Error> = BlobFileHeader::decode(&damaged);
-        decoded.is_ok_and(|header| {
-            BlobFileHeader { expiration_range: sound.expiration_range, ..header } == sound
+        decoded.is_ok_and(|mut header| {
+            header.expiration_range = sound.expiration_range;
+            header == sound
         })
     };
     // These are the bytes of the expiration flag and the expiration range. Decoding the header

@@ -143,6 +143,12 @@ fn full() -> VersionEdit {
         max_timestamp: vec![14],
         open_metadata: vec![15],
     };
+    let mut blob_file = BlobFileAddition::default();
+    blob_file.number = 8;
+    blob_file.blob_count = 2;
+    blob_file.blob_bytes = 3;
+    blob_file.checksum_function = "g".into();
+    blob_file.checksum = vec![4];
     let level = LevelProgress { output_records: 4, output_files: vec![file.clone()] };
     VersionEdit {
         database_id: Some("id".into()),
@@ -156,13 +162,7 @@ fn full() -> VersionEdit {
         compact_cursors: vec![CompactCursor { level: 1, key: key("c") }],
         deleted_files: [(2, 7), (0, 9)].map(|(level, number)| DeletedFile { level, number }).into(),
         new_files: vec![file.clone(), NewFile { number: 301, ..file }],
-        blob_file_additions: vec![BlobFileAddition {
-            number: 8,
-            blob_count: 2,
-            blob_bytes: 3,
-            checksum_function: "g".into(),
-            checksum: vec![4],
-        }],
+        blob_file_additions: vec![blob_file],
         blob_file_garbage: vec![BlobFileGarbage { number: 8, blob_count: 1, blob_bytes: 2 }],
         wal_additions: vec![
             WalAddition { log_number: 3, synced_size: None },

@@ -147,9 +147,9 @@ impl Summary {
         };
         let behind = counted(*batches_behind, "batch", "batches");
         let what = match verdict {
-            Verdict::Fail => "does not open the database",
             Verdict::StopReplay => "ends replay here, unless the next log continues without a gap",
             Verdict::End | Verdict::Continue => "ends the log here",
+            _ => "does not open the database",
         };
         output.line(format_args!("{mode} {what}: at offset {offset}, {reason}; {behind} after it"))
     }
@@ -174,6 +174,6 @@ pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::Continue => "continue",
         Verdict::End => "end",
         Verdict::StopReplay => "stop_replay",
-        Verdict::Fail => "fail",
+        _ => "fail",
     }
 }

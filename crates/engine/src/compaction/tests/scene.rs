@@ -414,6 +414,7 @@ pub(super) fn text(contents: &Contents) -> String {
             ValueType::WideColumnEntity => "entity",
             ValueType::ValuePreferredSequence => "timed",
             ValueType::DeletionWithTimestamp => "timestamp",
+            _ => "other",
         };
         format!("{}@{}{kind}{}", user_key.escape_ascii(), trailer >> 8, value.escape_ascii())
     };

@@ -60,39 +60,37 @@ impl Origin {
         let options = &format.options;
         let prefixes = format.prefix_extractor.as_ref();
         let policy = format.filter_policy.map_or("", |policy| policy.name());
-        Properties {
-            original_file_number: self.file_number,
-            index_type: Some(IndexType::BinarySearch),
-            index_value_is_delta_encoded: format.delta_index_values(),
-            format_version: options.format_version.into(),
-            column_family_id: self.column_family_id.map_or(UNKNOWN_COLUMN_FAMILY_ID, u64::from),
-            column_family_name: self.column_family_name.clone().into_bytes(),
-            creation_time: self.oldest_ancestor_time_s,
-            oldest_key_time: self.oldest_key_time_s,
-            newest_key_time: self.newest_key_time_s,
-            file_creation_time: self.creation_time_s,
-            data_block_restart_interval: options.block_restart_interval.cast_unsigned().into(),
-            index_block_restart_interval: options
-                .index_block_restart_interval
-                .cast_unsigned()
-                .into(),
-            db_id: self.db_id.clone().into_bytes(),
-            db_session_id: self.session_id.clone().into_bytes(),
-            db_host_id: self.host_id.clone().into_bytes(),
-            filter_policy_name: policy.into(),
-            comparator_name: format.comparator.name().into(),
-            merge_operator_name: format.merge_operator_name.clone().into_bytes(),
-            prefix_extractor_name: prefixes
-                .map_or("nullptr".to_owned(), |prefixes| prefixes.name())
-                .into_bytes(),
-            property_collectors_names: b"[]".to_vec(),
-            compression_options: compression.description().into_bytes(),
-            whole_key_filtering: options.whole_key_filtering,
-            prefix_filtering: prefixes.is_some(),
-            decoupled_partitioned_filters: options.decouple_partitioned_filters,
-            external_version: self.external.then_some(2),
-            external_global_sequence: self.external.then_some(0),
-            ..Properties::default()
-        }
+        let mut properties = Properties::default();
+        properties.original_file_number = self.file_number;
+        properties.index_type = Some(IndexType::BinarySearch);
+        properties.index_value_is_delta_encoded = format.delta_index_values();
+        properties.format_version = options.format_version.into();
+        properties.column_family_id =
+            self.column_family_id.map_or(UNKNOWN_COLUMN_FAMILY_ID, u64::from);
+        properties.column_family_name = self.column_family_name.clone().into_bytes();
+        properties.creation_time = self.oldest_ancestor_time_s;
+        properties.oldest_key_time = self.oldest_key_time_s;
+        properties.newest_key_time = self.newest_key_time_s;
+        properties.file_creation_time = self.creation_time_s;
+        properties.data_block_restart_interval =
+            options.block_restart_interval.cast_unsigned().into();
+        properties.index_block_restart_interval =
+            options.index_block_restart_interval.cast_unsigned().into();
+        properties.db_id = self.db_id.clone().into_bytes();
+        properties.db_session_id = self.session_id.clone().into_bytes();
+        properties.db_host_id = self.host_id.clone().into_bytes();
+        properties.filter_policy_name = policy.into();
+        properties.comparator_name = format.comparator.name().into();
+        properties.merge_operator_name = format.merge_operator_name.clone().into_bytes();
+        properties.prefix_extractor_name =
+            prefixes.map_or("nullptr".to_owned(), |prefixes| prefixes.name()).into_bytes();
+        properties.property_collectors_names = b"[]".to_vec();
+        properties.compression_options = compression.description().into_bytes();
+        properties.whole_key_filtering = options.whole_key_filtering;
+        properties.prefix_filtering = prefixes.is_some();
+        properties.decoupled_partitioned_filters = options.decouple_partitioned_filters;
+        properties.external_version = self.external.then_some(2);
+        properties.external_global_sequence = self.external.then_some(0);
+        properties
     }
 }

@@ -318,9 +318,8 @@ impl Replay<'_> {
                 Ok(Flow::EndOfLog)
             }
             Verdict::StopReplay => Ok(self.stop(log, problem)),
-            Verdict::End | Verdict::Fail => {
-                Err(Error::corruption_at(&log.path, problem.offset, problem.reason))
-            }
+            // `Verdict::Fail`, and `Verdict::End` if the record is not torn.
+            _ => Err(Error::corruption_at(&log.path, problem.offset, problem.reason)),
         }
     }
 
@@ -419,9 +418,8 @@ impl Replay<'_> {
                 Ok(Flow::Continue)
             }
             Verdict::StopReplay => Ok(self.stop(log, problem)),
-            Verdict::End | Verdict::Fail => {
-                Err(Error::corruption_at(&log.path, offset, problem.reason))
-            }
+            // `Verdict::Fail` and `Verdict::End`: only a torn record ends a log.
+            _ => Err(Error::corruption_at(&log.path, offset, problem.reason)),
         }
     }
 

@@ -24,6 +24,7 @@ pub const UNKNOWN_COLUMN_FAMILY_ID: u64 = i32::MAX as u64;
 /// How a table's index is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
+#[non_exhaustive]
 pub enum IndexType {
     /// The index is one block, in which readers search by bisection.
     #[default]
@@ -51,6 +52,7 @@ impl IndexType {
 
 /// The properties of a block-based table. Sizes are in bytes, times in seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Properties {
     /// The number of the file when the table was written; 0 if unknown.
     pub original_file_number: u64,

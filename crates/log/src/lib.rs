@@ -40,8 +40,8 @@
 //! # Threads
 //!
 //! The API is synchronous and needs no async runtime. An append returns a [`Ticket`] without
-//! waiting for its acknowledgement. The caller can wait for the ticket, or register a function that
-//! is called when the append is acknowledged or has failed.
+//! waiting for its acknowledgement. The caller can wait for the ticket, await it as a future, or
+//! register a function that is called when the append is acknowledged or has failed.
 
 mod backpressure;
 mod catalog;

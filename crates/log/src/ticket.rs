@@ -1,7 +1,9 @@
 //! Tickets, through which callers learn the outcome of appends and commands.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use crate::panics;
 use crate::sync::{Condvar, Mutex};
@@ -11,8 +13,8 @@ type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// The outcome of an append or a command, which may still be pending.
 ///
-/// A caller need not block a thread to wait: [`Self::on_complete`] registers a function instead.
-/// Dropping a ticket does not cancel the append or command.
+/// A caller need not block a thread to wait. A ticket is also a future, which any async runtime can
+/// await, and [`Self::on_complete`] registers a function. Dropping a ticket does not cancel the append or command.
 #[must_use = "the append is acknowledged when the ticket is complete"]
 #[derive(Debug)]
 pub struct Ticket(State);
@@ -65,6 +67,18 @@ impl Ticket {
         match self.0 {
             State::Complete(outcome) => then(outcome),
             State::Pending(signal) => signal.on_complete(Box::new(then)),
+        }
+    }
+}
+
+impl Future for Ticket {
+    /// The outcome that [`Ticket::wait`] returns.
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
+        match &self.0 {
+            State::Complete(outcome) => Poll::Ready(outcome.clone()),
+            State::Pending(signal) => signal.poll(context),
         }
     }
 }
@@ -144,6 +158,21 @@ impl Signal {
             }
             None => state.callback = Some(then),
         }
+    }
+
+    /// Returns the outcome if it is known. Otherwise registers the task's waker, which replaces the
+    /// waker of the previous poll.
+    fn poll(&self, context: &Context<'_>) -> Poll<Result<()>> {
+        let waker = context.waker().clone();
+        let mut state = self.state.lock();
+        if let Some(outcome) = &state.outcome {
+            return Poll::Ready(outcome.clone());
+        }
+        let old = state.callback.replace(Box::new(move |_| waker.wake()));
+        // Dropping a waker may run code of the runtime, so first unlock the state.
+        drop(state);
+        drop(old);
+        Poll::Pending
     }
 }
 

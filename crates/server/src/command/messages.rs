@@ -20,7 +20,7 @@ use tokio::time::timeout;
 use tracing::warn;
 use xxhash_rust::xxh32::xxh32;
 
-use super::{Body, Content, Outcome, POLL_HEADER_BYTES, Request, complete, offsets, resolve};
+use super::{Body, Content, Outcome, POLL_HEADER_BYTES, Request, offsets, resolve};
 use crate::in_flight::Reservation;
 use crate::state::State;
 use crate::status::Status;
@@ -124,7 +124,7 @@ async fn append(
     };
     let appended = timeout(FULL_TIMEOUT, wait).await;
     let appended = appended.unwrap_or(Err(Status::TRANSIENT_NOT_ACCEPTED))?;
-    complete(appended.ticket).await.map_err(|error| append_status(partition, &error))?;
+    appended.ticket.await.map_err(|error| append_status(partition, &error))?;
     Ok(appended.base_offset)
 }
 
@@ -355,7 +355,7 @@ pub(super) async fn flush(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     let id = resolve::partition(state, &flush.stream_id, &flush.topic_id, flush.partition_id)?;
     state.users.authorize(request.user, Action::FlushMessages(id.topic()))?;
     let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
-    complete(partition.flush(flush.fsync)).await.map_err(|error| {
+    partition.flush(flush.fsync).await.map_err(|error| {
         warn!(partition = %id, %error, "flush failed");
         Status::CANNOT_SYNC_FILE
     })?;

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use iggy_binary_protocol::codes;
-use tailwater_log::{Error, ErrorKind, Piece, Polled, Ticket};
+use tailwater_log::{Error, Piece, Polled};
 
 pub(crate) use login::login;
 pub(crate) use options::{apply_config, imported_options};
@@ -292,20 +292,6 @@ pub(crate) async fn execute(
         return Err(Status::INVALID_SIZE_BYTES);
     }
     Ok(Body { reservation: reserved, ..Body::from(bytes) })
-}
-
-/// Waits for a ticket without blocking a thread.
-async fn complete(ticket: Ticket) -> Result<(), Error> {
-    if ticket.is_complete() {
-        return ticket.wait();
-    }
-    let (sender, receiver) = tokio::sync::oneshot::channel();
-    ticket.on_complete(move |outcome| {
-        // Sending fails only if the task that waited for the outcome was dropped.
-        let _ = sender.send(outcome);
-    });
-    let ended = || Err(Error::new(ErrorKind::Closed, "the log was closed"));
-    receiver.await.unwrap_or_else(|_| ended())
 }
 
 /// Returns a number in the type that replies use, `u32`. A larger number becomes `u32::MAX`.

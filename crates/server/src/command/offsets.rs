@@ -11,7 +11,7 @@ use iggy_binary_protocol::{
 };
 use tailwater_log::{Consumer, ErrorKind, PartitionId, Ticket, TopicId};
 
-use super::{Outcome, Request, complete, resolve};
+use super::{Outcome, Request, resolve};
 use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
@@ -71,7 +71,7 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
         }
     }?;
     if store.ack != AckLevel::NoAck {
-        complete(ticket).await.map_err(|_| Status::IO_ERROR)?;
+        ticket.await.map_err(|_| Status::IO_ERROR)?;
     }
     Ok(Vec::new())
 }
@@ -120,7 +120,7 @@ pub(super) async fn delete(state: &Arc<State>, request: &Request<'_>) -> Outcome
         }
     }?;
     if delete.ack != AckLevel::NoAck {
-        complete(ticket).await.map_err(|_| Status::IO_ERROR)?;
+        ticket.await.map_err(|_| Status::IO_ERROR)?;
     }
     Ok(Vec::new())
 }

@@ -61,8 +61,9 @@ impl Ticket {
     /// later. A panic of `then` in that thread is reported by the panic hook and otherwise ignored.
     ///
     /// `then` must not block that thread, for instance by waiting for another ticket. It cannot
-    /// close the log: there, [`Log::close`](crate::Log::close) returns an error. It may drop the
-    /// last handle of the log, which is then closed soon after `then` returned.
+    /// close the log, purge or truncate partitions, or create, change or delete topics and
+    /// partitions: there, these methods of [`Log`](crate::Log) return an error. It may drop the last
+    /// handle of the log, which is then closed soon after `then` returned.
     pub fn on_complete(self, then: impl FnOnce(Result<()>) + Send + 'static) {
         match self.0 {
             State::Complete(outcome) => then(outcome),

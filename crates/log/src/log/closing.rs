@@ -21,6 +21,7 @@ use tailwater_io::FileLock;
 use tailwater_io::thread::Thread;
 
 use super::{Log, run_pending};
+use crate::Result;
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
 use crate::offsets::Offsets;
@@ -29,7 +30,6 @@ use crate::partition::Partition;
 use crate::sync::Mutex;
 use crate::tail::sizing::Tuner;
 use crate::ticket::Ticket;
-use crate::{Error, Result};
 
 /// The parts of an open log that closing it needs.
 pub(super) struct Closing {
@@ -60,10 +60,7 @@ impl Log {
     /// calls, such as one registered with [`Ticket::on_complete`], calls this, because closing
     /// would wait for the function.
     pub fn close(&self) -> Result<()> {
-        if self.env.workers.include_this_thread() {
-            let message = "a callback cannot close the log: closing waits for callbacks";
-            return Err(Error::invalid(message));
-        }
+        self.check_may_wait()?;
         let close = || {
             // Wait for calls that are creating or changing topics or partitions. Calls that come
             // later wait for this lock, and then fail because the catalog is closed.
@@ -115,6 +112,8 @@ impl Closing {
         self.tuner.end();
         // If this is one of the threads, it is not joined. It ends after this function returned.
         drop(self.threads);
+        // Without threads, a caller may have queued an offset after the sync.
+        while self.offsets.write_pending() {}
         // After an error, unpersisted batches may exist only in shared memory. Keep it for the
         // process that opens the log next.
         let is_persisted = persisted.is_ok();
@@ -131,6 +130,10 @@ impl Closing {
     fn persist_all(&self) -> Result<()> {
         let tickets: Vec<Ticket> = self.partitions.values().map(|it| it.close()).collect();
         let mut outcome = Ok(());
+        if self.threads.is_empty() {
+            // Deleted partitions may also have work to do.
+            run_pending(&self.env, &self.offsets);
+        }
         for ticket in tickets {
             if self.threads.is_empty() {
                 run_pending(&self.env, &self.offsets);

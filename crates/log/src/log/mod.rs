@@ -22,7 +22,7 @@ use crate::offsets::{Consumer, Offsets};
 use crate::options::{Durability, LogOptions, TopicOptions};
 use crate::partition::Partition;
 use crate::scheduler::Scheduled;
-use crate::sync::Mutex;
+use crate::sync::{Guard, Mutex};
 use crate::tail::sizing::Tuner;
 use crate::ticket::Ticket;
 use crate::{Error, Result, identity, layout};
@@ -253,7 +253,7 @@ impl Log {
     /// # Errors
     /// Not found; I/O errors.
     pub fn delete_stream(&self, stream: u32) -> Result<()> {
-        let _changing = self.changing.lock();
+        let _changing = self.lock_changes()?;
         let first = TopicId { stream, topic: 0 }.partition(0);
         let last = TopicId { stream, topic: u32::MAX }.partition(u32::MAX);
         let partitions = self.partitions_between(first, last)?;
@@ -275,7 +275,7 @@ impl Log {
         options: &TopicOptions,
         partitions: u32,
     ) -> Result<TopicId> {
-        let _changing = self.changing.lock();
+        let _changing = self.lock_changes()?;
         let id = self.catalog.check_topic(stream, id, name, options)?;
         let ids: Vec<u32> = (0..partitions).collect();
         let created = self.create_directories(id, &ids)?;
@@ -293,7 +293,7 @@ impl Log {
     /// # Errors
     /// Not found; already exists; invalid argument; I/O errors.
     pub fn update_topic(&self, id: TopicId, name: &str, options: &TopicOptions) -> Result<()> {
-        let _changing = self.changing.lock();
+        let _changing = self.lock_changes()?;
         let partitions = self.partitions_of(id)?;
         if options.durability == Durability::Disk {
             // When the log is opened again, recovery relies on the durability stated in the
@@ -314,7 +314,7 @@ impl Log {
     /// # Errors
     /// Not found; I/O errors.
     pub fn delete_topic(&self, id: TopicId) -> Result<()> {
-        let _changing = self.changing.lock();
+        let _changing = self.lock_changes()?;
         let partitions = self.partitions_of(id)?;
         let deleted = self.catalog.delete_topic(id);
         self.finish_deletion(deleted.map(|_| ()), partitions)
@@ -328,7 +328,7 @@ impl Log {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let _changing = self.changing.lock();
+        let _changing = self.lock_changes()?;
         let new = self.catalog.next_partitions(id, count)?;
         let options = self.topic(id)?.options;
         let created = self.create_directories(id, &new)?;
@@ -381,7 +381,7 @@ impl Log {
     /// # Errors
     /// Not found, if the topic has fewer than `count` partitions; I/O errors.
     pub fn delete_partitions(&self, id: TopicId, count: u32) -> Result<()> {
-        let _changing = self.changing.lock();
+        let _changing = self.lock_changes()?;
         let mut partitions = self.partitions_of(id)?;
         let stay = partitions.len().saturating_sub(count as usize);
         let deleted = self.catalog.delete_partitions(id, count);
@@ -394,6 +394,7 @@ impl Log {
     /// Not found; closed; I/O errors. After an error, some of the topic's partitions may already be
     /// empty.
     pub fn purge_topic(&self, id: TopicId) -> Result<()> {
+        self.check_may_wait()?;
         self.topic(id)?;
         let tickets: Vec<_> = self
             .partitions_of(id)?
@@ -403,6 +404,27 @@ impl Log {
         for (ticket, partition) in tickets {
             self.wait(ticket)?;
             self.offsets.forget(partition.id(), partition.incarnation());
+        }
+        Ok(())
+    }
+
+    /// Takes the lock that is held while streams, topics or partitions change.
+    ///
+    /// # Errors
+    /// The errors of [`Self::check_may_wait`].
+    fn lock_changes(&self) -> Result<Guard<'_, ()>> {
+        self.check_may_wait()?;
+        Ok(self.changing.lock())
+    }
+
+    /// Refuses a call that may wait for the log's work, if this thread does that work.
+    ///
+    /// # Errors
+    /// Invalid argument.
+    fn check_may_wait(&self) -> Result<()> {
+        if self.env.workers.include_this_thread() {
+            let message = "a callback cannot close or change the log: it would wait for callbacks";
+            return Err(Error::invalid(message));
         }
         Ok(())
     }
@@ -568,6 +590,7 @@ impl Log {
     /// # Errors
     /// Not found; closed; the errors of [`Partition::truncate`].
     pub fn truncate(&self, id: PartitionId, offset: u64) -> Result<()> {
+        self.check_may_wait()?;
         let partition = self.partition(id)?;
         self.wait(partition.truncate_and_clamp(offset, Some(Arc::clone(&self.offsets))))
     }

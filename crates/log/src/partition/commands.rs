@@ -450,8 +450,10 @@ impl Partition {
         let is_there = |snapshot: &Snapshot| {
             snapshot.segments.iter().any(|segment| Arc::ptr_eq(segment, &rewritten.old))
         };
-        // Since the segment was copied, a truncation may have removed or cut it.
-        if !is_there(&self.snapshot()) || !rewritten.is_current() {
+        // Since the segment was copied, a truncation may have removed or cut it. After the partition
+        // was closed, another process may own its files.
+        let has_ended = self.owner.lock().health.has_ended();
+        if has_ended || !is_there(&self.snapshot()) || !rewritten.is_current() {
             rewritten.discard(&self.env.segment_files);
             return Ok(());
         }
@@ -485,9 +487,14 @@ impl Partition {
                 Health::Good | Health::Closed | Health::Deleted => None,
             };
             owner.health = Health::Closed;
+            owner.schedule.wants_space = false;
+            owner.schedule.wants_rewrite = false;
             (owner.persisted.end, owner.has_unpersisted(), failure)
         };
         self.env.cursors.forget(self.id);
+        // The remaining padded segments are not rewritten: after this command, another process may
+        // open the log.
+        files.padded.clear();
         if let Some(rewriting) = files.rewriting.take() {
             rewriting.abandon(&self.env.segment_files);
         }

@@ -12,6 +12,7 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks, PartitionId, Result,
+    TopicOptions,
 };
 
 /// A storage whose writes wait while the test locks `gate`. So the test can register a function
@@ -246,4 +247,45 @@ fn a_function_that_closing_calls_cannot_close_the_log() {
     log.close().expect("the log closes");
     let error = outcomes.recv().expect("an outcome").expect_err("a callback cannot close");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+}
+
+/// Regression test: closing waited for the function of a ticket, and the function, which created a
+/// topic, waited for closing.
+#[test]
+fn a_function_that_closing_calls_cannot_change_topics() {
+    let opened = Opened::new(0);
+    let (log, id) = (&opened.log, opened.id);
+    let (sender, outcomes) = channel();
+    let closing = Arc::clone(log);
+    let partition = log.partition(id).expect("a partition");
+    let appended = partition.append(&batch(0..3, 100)).expect("an append");
+    appended.ticket.on_complete(move |_| {
+        let options = TopicOptions::new();
+        let created = closing.create_topic(id.stream, None, "new", &options, 1).map(drop);
+        for outcome in [created, closing.delete_stream(id.stream), closing.truncate(id, 0)] {
+            sender.send(outcome).expect("the test receives");
+        }
+    });
+    log.close().expect("the log closes");
+    let outcomes: Vec<_> = outcomes.iter().collect();
+    assert_eq!(outcomes.len(), 3);
+    for outcome in outcomes {
+        let error = outcome.expect_err("a callback cannot change the log");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    }
+}
+
+/// Regression test: without threads, closing did not finish the deletion of a partition, so that
+/// the tickets of its pending appends were never completed.
+#[test]
+fn closing_completes_the_appends_to_a_deleted_partition() {
+    let opened = Opened::new(0);
+    let (log, id) = (&opened.log, opened.id);
+    let (sender, outcomes) = channel();
+    let partition = log.partition(id).expect("a partition");
+    let appended = partition.append(&batch(0..3, 100)).expect("an append");
+    appended.ticket.on_complete(move |outcome| sender.send(outcome).expect("the test receives"));
+    log.delete_topic(id.topic()).expect("a deletion");
+    log.close().expect("the log closes");
+    outcomes.try_recv().expect("an outcome").expect_err("the partition was deleted");
 }

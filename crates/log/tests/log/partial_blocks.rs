@@ -287,6 +287,29 @@ fn pad_8_a_crash_loses_nothing_that_was_persisted() {
     assert_eq!(read_all(&partition).len(), 5);
 }
 
+/// Regression test: the sealed segments of a partition were rewritten without their gaps even after
+/// the partition was closed, so that closing took long, and another process could already own the
+/// files.
+#[test]
+fn pad_9_closing_rewrites_no_segment() {
+    let mut scenario = Scenario::new(PartialBlocks::Pad, Durability::Memory);
+    for _ in 0..7 {
+        scenario.append(5000);
+    }
+    // The next batch fills the segment. The batch after it begins another segment, when it is
+    // persisted.
+    for number in 7..10 {
+        drop(scenario.partition.try_append(&batch_of(5000, number)).expect("an append"));
+    }
+    scenario.log().close().expect("the log closes");
+    assert_eq!(scenario.segments()[0], (0, 7 * 2 * BLOCK + 5000));
+    scenario.log = None;
+    scenario.next = 10;
+    scenario.log = Some(scenario.machine.open());
+    scenario.partition = scenario.log().partition(scenario.partition.id()).expect("a partition");
+    scenario.check();
+}
+
 #[test]
 fn block_size_follows_the_device_alignment() {
     for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {

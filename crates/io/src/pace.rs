@@ -7,7 +7,7 @@
 //! granted only a part of its bytes keeps its position in the queue.
 //!
 //! The order of the queues is RocksDB's. User requests always come first. Among the others, the
-//! higher priority usually comes first, but in one of [`FAIRNESS`] refills two adjacent priorities
+//! higher priority usually comes first, but in one of `fairness` refills two adjacent priorities
 //! are swapped, so that no request waits forever.
 //!
 //! No separate thread refills the bucket. One of the waiting threads sleeps until the next refill
@@ -17,12 +17,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, SystemClock};
 use crate::sync::{Condvar, Mutex};
 
-/// On average, `Low` is served before `Mid` in one of FAIRNESS refills of the byte budget. The same
-/// is true of `Mid` and `High`. `User` is always served first.
-pub const FAIRNESS: u32 = 10;
+/// Default period of refills, in microseconds. Same as in RocksDB.
+const REFILL_PERIOD_US: u64 = 100_000;
+
+/// Default fairness ([`RateLimiter::with_fairness`]). Same as in RocksDB.
+const FAIRNESS: u32 = 10;
+
+/// Maximum fairness. Same as in RocksDB.
+const FAIRNESS_MAX: u32 = 100;
 
 /// The priority of a request. A variant is more urgent than those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,12 +50,10 @@ impl Priority {
 /// A token bucket that limits a rate in bytes per second. Safe to use from any thread.
 ///
 /// ```
-/// use std::sync::Arc;
-/// use tailwater_io::clock::SystemClock;
 /// use tailwater_io::pace::{Priority, RateLimiter};
 ///
-/// // 16 MiB per second, in refills every 100 ms, for `tailwater::OpenOptions::set_rate_limiter`.
-/// let limiter = RateLimiter::new(16 << 20, 100_000, Arc::new(SystemClock), 1);
+/// // 16 MiB per second, in refills every 50 ms, for `tailwater::OpenOptions::set_rate_limiter`.
+/// let limiter = RateLimiter::new(16 << 20).with_refill_period(50_000);
 /// limiter.request(4096, Priority::Low);
 /// assert_eq!(limiter.granted(Priority::Low), 4096);
 /// limiter.set_bytes_per_second(32 << 20);
@@ -76,6 +79,8 @@ struct State {
     /// The waiting requests, in one queue for each priority. Each queue is in the order of arrival.
     queues: [VecDeque<Waiting>; Priority::COUNT],
     next_ticket: u64,
+    fairness: u32,
+    /// Chooses the refills in which priorities are swapped.
     random: fastrand::Rng,
 }
 
@@ -87,26 +92,51 @@ struct Waiting {
 }
 
 impl RateLimiter {
-    /// Creates a limiter of `bytes_per_second`, with a refill every `period_us` microseconds
-    /// (RocksDB's default is 100,000). `seed` is the seed of the random choice of refills in which
-    /// priorities are swapped.
-    pub fn new(bytes_per_second: u64, period_us: u64, clock: Arc<dyn Clock>, seed: u64) -> Self {
+    /// Creates a limiter of `bytes_per_second`, with RocksDB's defaults: a refill every 100 ms, and
+    /// fairness 10.
+    pub fn new(bytes_per_second: u64) -> Self {
         let state = State {
             available: 0,
             next_fill_ns: 0,
             filler_waits: false,
             queues: Default::default(),
             next_ticket: 0,
-            random: fastrand::Rng::with_seed(seed),
+            fairness: FAIRNESS,
+            // The same calls make the same choices, so that tests are reproducible.
+            random: fastrand::Rng::with_seed(bytes_per_second),
         };
         Self {
-            clock,
-            period_ns: period_us.max(1) * 1000,
+            clock: Arc::new(SystemClock),
+            period_ns: REFILL_PERIOD_US * 1000,
             bytes_per_second: AtomicU64::new(bytes_per_second),
             state: Mutex::new(state),
             changed: Condvar::new(),
             granted: [const { AtomicU64::new(0) }; Priority::COUNT],
         }
+    }
+
+    /// Sets the period of refills, in microseconds. Zero counts as one. A longer period makes
+    /// larger bursts; a shorter one wakes waiting threads more often.
+    #[must_use]
+    pub fn with_refill_period(mut self, refill_period_us: u64) -> Self {
+        self.period_ns = refill_period_us.max(1).saturating_mul(1000);
+        self
+    }
+
+    /// Sets the fairness: on average, `Low` is served before `Mid` in one of `fairness` refills,
+    /// and so is `Mid` before `High`. `User` is always served first. The value is clamped to 1
+    /// to 100; 1 means every refill.
+    #[must_use]
+    pub fn with_fairness(self, fairness: u32) -> Self {
+        self.state.lock().fairness = fairness.clamp(1, FAIRNESS_MAX);
+        self
+    }
+
+    /// Sets the clock, which is the system's by default.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
     }
 
     /// Waits until `bytes` have been granted. A request that exceeds one refill is split into
@@ -178,7 +208,7 @@ impl RateLimiter {
         let now = self.clock.monotonic_ns();
         if now >= state.next_fill_ns {
             state.available = self.bytes_per_fill();
-            state.next_fill_ns = now + self.period_ns;
+            state.next_fill_ns = now.saturating_add(self.period_ns);
             state.give_out();
         }
     }
@@ -229,10 +259,10 @@ impl State {
         let mut order = [Priority::User, Priority::High, Priority::Mid, Priority::Low];
         // If both swaps happen, the first puts `Low` before `Mid`, and the second puts `Low` before
         // `High`.
-        if self.random.u32(..FAIRNESS) == 0 {
+        if self.random.u32(..self.fairness) == 0 {
             order.swap(2, 3);
         }
-        if self.random.u32(..FAIRNESS) == 0 {
+        if self.random.u32(..self.fairness) == 0 {
             order.swap(1, 2);
         }
         order
@@ -245,13 +275,13 @@ mod tests {
     use std::thread::{Scope, ScopedJoinHandle};
 
     use super::*;
-    use crate::clock::{ManualClock, SystemClock};
+    use crate::clock::ManualClock;
 
     const PERIOD_NS: u64 = 100_000_000;
 
     /// Returns a limiter of 1,000 bytes per refill.
     fn limiter(clock: &Arc<ManualClock>) -> RateLimiter {
-        RateLimiter::new(10_000, 100_000, Arc::clone(clock) as Arc<dyn Clock>, 3)
+        RateLimiter::new(10_000).with_clock(Arc::clone(clock) as Arc<dyn Clock>)
     }
 
     /// Makes a request in a new thread, and waits until the request is in its queue.
@@ -308,7 +338,7 @@ mod tests {
     fn a_panic_while_sleeping_does_not_strand_other_requests() {
         let clock = Arc::new(ManualClock::new(0));
         let startled = Startled { clock: Arc::clone(&clock), panics: AtomicBool::new(true) };
-        let limiter = RateLimiter::new(10_000, 100_000, Arc::new(startled), 3);
+        let limiter = RateLimiter::new(10_000).with_clock(Arc::new(startled));
         limiter.request(1000, Priority::Low);
         std::thread::scope(|scope| {
             let panicking = queued(scope, &limiter, 1000, Priority::Low);
@@ -386,6 +416,17 @@ mod tests {
     }
 
     #[test]
+    fn the_fairness_is_clamped_and_one_swaps_priorities_in_every_refill() {
+        let always = [Priority::User, Priority::Low, Priority::High, Priority::Mid];
+        for fairness in [0, 1] {
+            let limiter = RateLimiter::new(10_000).with_fairness(fairness);
+            assert!((0..100).all(|_| limiter.state.lock().order() == always), "{fairness}");
+        }
+        let limiter = RateLimiter::new(10_000).with_fairness(u32::MAX);
+        assert_eq!(limiter.state.lock().fairness, FAIRNESS_MAX);
+    }
+
+    #[test]
     fn the_rate_can_be_changed() {
         let clock = Arc::new(ManualClock::new(0));
         let limiter = limiter(&clock);
@@ -403,7 +444,7 @@ mod tests {
 
     #[test]
     fn the_rate_holds_with_many_threads_on_the_systems_clock() {
-        let limiter = RateLimiter::new(10_000_000, 2000, Arc::new(SystemClock), 1);
+        let limiter = RateLimiter::new(10_000_000).with_refill_period(2000);
         let started = SystemClock.monotonic_ns();
         std::thread::scope(|scope| {
             for priority in [Priority::Low, Priority::Mid, Priority::High, Priority::User] {

@@ -308,10 +308,9 @@ impl OpenOptions {
     /// # let directory = tempfile::tempdir().expect("a temporary directory");
     /// # let directory = directory.path();
     /// use std::sync::Arc;
-    /// use tailwater::{Db, OpenOptions, RateLimiter, SystemClock};
+    /// use tailwater::{Db, OpenOptions, RateLimiter};
     ///
-    /// // 64 MiB per second, in refills every 100 ms.
-    /// let limiter = Arc::new(RateLimiter::new(64 << 20, 100_000, Arc::new(SystemClock), 1));
+    /// let limiter = Arc::new(RateLimiter::new(64 << 20)); // 64 MiB per second
     /// let mut options = OpenOptions::default();
     /// options.create_if_missing(true);
     /// options.set_rate_limiter(Arc::clone(&limiter));

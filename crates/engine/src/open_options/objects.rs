@@ -33,13 +33,8 @@ impl OpenOptions {
 
     /// Returns the rate limiter of flushes and compactions, if there is one.
     pub(crate) fn rate_limiter(&self) -> Option<Arc<RateLimiter>> {
-        /// Refill period of the rate limiter, in microseconds. Same as in RocksDB.
-        const REFILL_PERIOD_US: u64 = 100_000;
         let rate = self.database.rate_limiter_bytes_per_sec;
-        let own = || {
-            let clock = Arc::clone(&self.clock);
-            Arc::new(RateLimiter::new(rate, REFILL_PERIOD_US, clock, rate))
-        };
+        let own = || Arc::new(RateLimiter::new(rate).with_clock(Arc::clone(&self.clock)));
         self.rate_limiter.clone().or_else(|| (rate > 0).then(own))
     }
 

@@ -264,7 +264,8 @@ fn flushes_respect_the_rate_limiter() {
     let disk = SimStorage::new(1);
     let mut options = simulated(&disk, "compression=kNoCompression");
     let second = 1_000_000;
-    let limiter = Arc::new(RateLimiter::new(1 << 30, second, disk.clock(), 1));
+    let limiter = RateLimiter::new(1 << 30).with_refill_period(second).with_clock(disk.clock());
+    let limiter = Arc::new(limiter);
     options.set_rate_limiter(Arc::clone(&limiter));
     let db = Db::open("/db", &options).expect("a database");
     put(&db, "a", &"v".repeat(10_000)).expect("a put");

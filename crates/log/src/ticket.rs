@@ -14,7 +14,8 @@ type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 /// The outcome of an append or a command, which may still be pending.
 ///
 /// A caller need not block a thread to wait. A ticket is also a future, which any async runtime can
-/// await, and [`Self::on_complete`] registers a function. Dropping a ticket does not cancel the append or command.
+/// await, and [`Self::on_complete`] registers a function. Dropping a ticket does not cancel the
+/// append or command.
 #[must_use = "the append is acknowledged when the ticket is complete"]
 #[derive(Debug)]
 pub struct Ticket(State);
@@ -62,8 +63,8 @@ impl Ticket {
     ///
     /// `then` must not block that thread, for instance by waiting for another ticket. It cannot
     /// close the log, purge or truncate partitions, or create, change or delete topics and
-    /// partitions: there, these methods of [`Log`](crate::Log) return an error. It may drop the last
-    /// handle of the log, which is then closed soon after `then` returned.
+    /// partitions: there, these methods of [`Log`](crate::Log) return an error. It may drop the
+    /// last handle of the log, which is then closed soon after `then` returned.
     pub fn on_complete(self, then: impl FnOnce(Result<()>) + Send + 'static) {
         match self.0 {
             State::Complete(outcome) => then(outcome),

@@ -133,8 +133,8 @@ impl Owner {
         completions
     }
 
-    /// Refuses all queued commands of a closed or deleted partition. Returns their completers, which
-    /// the caller must complete.
+    /// Refuses all queued commands of a closed or deleted partition. Returns their completers,
+    /// which the caller must complete.
     fn refuse_commands(&mut self, env: &Env) -> Completions {
         let commands = std::mem::take(&mut self.schedule.commands);
         let error = self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id));
@@ -450,8 +450,8 @@ impl Partition {
         let is_there = |snapshot: &Snapshot| {
             snapshot.segments.iter().any(|segment| Arc::ptr_eq(segment, &rewritten.old))
         };
-        // Since the segment was copied, a truncation may have removed or cut it. After the partition
-        // was closed, another process may own its files.
+        // Since the segment was copied, a truncation may have removed or cut it. After the
+        // partition was closed, another process may own its files.
         let has_ended = self.owner.lock().health.has_ended();
         if has_ended || !is_there(&self.snapshot()) || !rewritten.is_current() {
             rewritten.discard(&self.env.segment_files);

@@ -11,6 +11,8 @@
 #[doc(inline)]
 pub use tailwater_io::buffer::AlignedBuffer;
 #[doc(inline)]
+pub use tailwater_io::pace::Priority;
+#[doc(inline)]
 pub use tailwater_io::posix::PosixStorage;
 #[doc(inline)]
 pub use tailwater_io::{

@@ -6,19 +6,19 @@
 //! 2. If writing the MANIFEST failed, a new MANIFEST is written from the state in memory.
 //! 3. If the log failed for lack of space or file descriptors, a new log is begun. Nothing more is
 //!    written to the old logs.
-//! 4. The memtables of all column families are flushed, since the failed log may lack entries that
-//!    the memtables have.
-//! 5. One group of edits adds the tables and records that no column family needs a log before the
-//!    new log. A write that failed but is in the failed log is therefore never replayed.
+//! 4. The memtables of all column families are flushed. A failed log may lack entries that the
+//!    memtables have.
+//! 5. If the log failed, one group of edits adds the tables and records that no column family needs
+//!    a log before the new log. A write that failed but is in the failed log is therefore never
+//!    replayed. If the log is intact, each flush adds its tables as usual.
 //! 6. Writes resume.
 //!
-//! A crash before the end of step 5 has the same effect as a crash before resuming: the old logs
-//! exist, and the new log is empty.
+//! After a failure of the log, a crash before the end of step 5 has the same effect as a crash
+//! before resuming: the old logs exist, and the new log is empty.
 //!
-//! The edits of all column families must be one group. If each family had its own edit, a crash
-//! between two edits would keep the flushed tables of one family, and lose those of another. A
-//! refused batch that is only in memory would then survive in the first family and not in the
-//! second.
+//! The edits of step 5 must be one group. If each column family had its own edit, a crash between
+//! two edits would keep the flushed tables of one family, and lose those of another. A refused
+//! batch that is only in memory would then survive in the first family and not in the second.
 //!
 //! If a step fails, writes stay refused and resuming can be tried again.
 

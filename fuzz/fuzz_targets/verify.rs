@@ -16,7 +16,7 @@ fuzz_target!(|input: &[u8]| {
     let files = database.edited(Choices::new(edits), flags & 1 != 0, |_| true);
     allocation::within(MEMORY_MAX, || {
         let options = options(storage(&files), RecoveryMode::PointInTime);
-        let report = verify(directory(), &options, &mut |_| {});
+        let report = verify(directory(), &options);
         // If there are findings other than torn tails, such as damage or unsupported features,
         // opening the database may fail.
         if report.findings.iter().all(|finding| finding.severity == Severity::TornTail) {

@@ -40,7 +40,7 @@ impl Settings {
 
     /// Applies the overrides to the defaults, without an OPTIONS file.
     pub(crate) fn defaults(storage: &Arc<dyn Storage>, given: Overrides<'_>) -> Result<Self> {
-        let filed = OpenOptions::new(Arc::clone(storage));
+        let filed = OpenOptions::with_storage(Arc::clone(storage));
         Self { path: None, effective: filed.clone(), filed }.with(given)
     }
 

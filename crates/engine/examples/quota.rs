@@ -155,7 +155,7 @@ fn main() -> std::result::Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let left = Arc::new(AtomicU64::new(4 << 20));
     let storage = QuotaStorage { files: PosixStorage::new(), left: Arc::clone(&left) };
-    let mut options = OpenOptions::new(Arc::new(storage));
+    let mut options = OpenOptions::with_storage(Arc::new(storage));
     options.create_if_missing(true);
 
     let db = Db::open(directory.path(), &options)?;

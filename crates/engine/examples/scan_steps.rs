@@ -29,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: scan_steps (true | false) SCANS".into());
     };
     let (refresh, scans): (bool, u64) = (refresh.parse()?, scans.parse()?);
-    let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
+    let mut options = OpenOptions::with_storage(Arc::new(SimStorage::new(1)));
     options.set_from_string("create_if_missing=true;compression=kNoCompression;block_based_table_factory={block_cache=1G}")?;
     let db = Db::open(Path::new("/db"), &options)?;
     let family = db.cf_handle("default")?;

@@ -2,8 +2,8 @@
 //!
 //! [`PosixStorage`] is the system's file system, and the default. To keep the files elsewhere, or
 //! to observe or limit what the engine does with them, implement [`Storage`] and pass it to
-//! [`OpenOptions::new`](crate::OpenOptions::new). `examples/quota.rs` shows a storage that limits
-//! the bytes written.
+//! [`OpenOptions::with_storage`](crate::OpenOptions::with_storage). `examples/quota.rs` shows a
+//! storage that limits the bytes written.
 //!
 //! The types are those of crate `tailwater-io`. Its feature `sim` adds a simulated disk, with which
 //! an application can test what a power cut leaves of its database.

@@ -175,7 +175,7 @@ fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
     const KEYS: u32 = 20_000;
     let flush = |table: &str| {
         let disk = tailwater_io::sim::SimStorage::new(1);
-        let mut options = OpenOptions::new(Arc::new(disk));
+        let mut options = OpenOptions::with_storage(Arc::new(disk));
         options.set_inline_background(true);
         let table = format!("block_size=1M;filter_policy=bloomfilter:100;{table}");
         let table = format!("create_if_missing=true;block_based_table_factory={{{table}}}");

@@ -71,7 +71,7 @@ fn until(context: &str, is_so: impl Fn(&[String]) -> bool) {
 
 /// Returns options for a database on a simulated disk, with background threads.
 fn options(disk: &SimStorage, text: &str) -> OpenOptions {
-    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    let mut options = OpenOptions::with_storage(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
     options.set_from_string(text).expect("options");
     options

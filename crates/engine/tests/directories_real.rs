@@ -26,7 +26,7 @@ struct Real {
 
 impl Real {
     fn new(directory: &std::path::Path) -> Self {
-        let begin = |storage: &Arc<dyn Storage>| OpenOptions::new(Arc::clone(storage));
+        let begin = |storage: &Arc<dyn Storage>| OpenOptions::with_storage(Arc::clone(storage));
         let library = Library { storage: Arc::new(PosixStorage::new()), begin };
         Self { files: RealFiles::new(directory), library }
     }

@@ -78,7 +78,7 @@ fn dropped_handles_leave_cleanup_to_another_thread() {
     let bytes = if is_large { 10 << 30 } else { 64 << 20 };
     let files = Arc::new(Watched { files: PosixStorage::new(), removals: Mutex::default() });
     let directory = tempfile::tempdir().expect("a directory");
-    let mut options = OpenOptions::new(Arc::clone(&files) as Arc<dyn Storage>);
+    let mut options = OpenOptions::with_storage(Arc::clone(&files) as Arc<dyn Storage>);
     let text = "create_if_missing=true;write_buffer_size=8M;compression=kNoCompression;\
                 target_file_size_base=4M;level0_slowdown_writes_trigger=1000;\
                 level0_stop_writes_trigger=1000";

@@ -14,7 +14,7 @@ use tailwater_format::Comparator;
 use tailwater_io::sim::SimStorage;
 
 fn options() -> OpenOptions {
-    let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
+    let mut options = OpenOptions::with_storage(Arc::new(SimStorage::new(1)));
     options.set_from_string("create_if_missing=true").expect("options");
     options
 }

@@ -19,7 +19,7 @@ fn key(number: u32) -> String {
 /// Returns a database whose keys are in tables of several levels and in memtables, some of them
 /// under range deletions. The block cache holds every block that a get may need.
 fn warm(more: &str, statistics: bool) -> (Db, ColumnFamily) {
-    let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
+    let mut options = OpenOptions::with_storage(Arc::new(SimStorage::new(1)));
     let text = "create_if_missing=true;write_buffer_size=32K;target_file_size_base=16K;\
                 max_bytes_for_level_base=64K;level0_file_num_compaction_trigger=3;\
                 block_based_table_factory={filter_policy=bloomfilter:10:false;block_cache=64M;";

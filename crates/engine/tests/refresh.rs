@@ -94,7 +94,7 @@ impl Scene {
 }
 
 fn options(storage: &SimStorage) -> OpenOptions {
-    let mut options = OpenOptions::new(Arc::new(storage.clone()));
+    let mut options = OpenOptions::with_storage(Arc::new(storage.clone()));
     let text = "create_if_missing=true;write_buffer_size=64m;target_file_size_base=20000;\
                 disable_auto_compactions=true;compression=kNoCompression";
     options.set_from_string(text).expect("options");

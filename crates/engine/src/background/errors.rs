@@ -33,6 +33,7 @@
 //! While a failure is latched, no write is acknowledged; reads continue. Refused callers get the
 //! original error, with its kind, file and source. `docs/errors.md` describes all this for users.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -79,9 +80,8 @@ pub(crate) struct ErrorState {
     refuses: AtomicBool,
     latched: Mutex<Latched>,
     is_closed: AtomicBool,
-    /// The error that stopped the compactions of a column family; `None` if no column family's
-    /// compactions are stopped.
-    stopped_compaction: Mutex<Option<Error>>,
+    /// The errors that stopped compactions of column families, by the ID of the column family.
+    stopped_compactions: Mutex<BTreeMap<u32, Error>>,
     /// Whether waiting writers must stop waiting, because the database is being closed.
     is_closing: AtomicBool,
 }
@@ -127,16 +127,21 @@ impl ErrorState {
         self.check()
     }
 
-    /// Returns the error that stopped the compactions of a column family; `None` if no column
-    /// family's compactions are stopped.
-    pub(crate) fn stopped_compaction(&self) -> Option<Error> {
-        self.stopped_compaction.lock().clone()
+    /// Returns the error that stopped the compactions of the column family with this ID; `None` if
+    /// they are not stopped.
+    pub(crate) fn stopped_compactions(&self, family: u32) -> Option<Error> {
+        self.stopped_compactions.lock().get(&family).cloned()
     }
 
-    /// Stores the error that stopped the compactions of a column family; `None` if no column
-    /// family's compactions are stopped.
-    pub(crate) fn set_stopped_compaction(&self, error: Option<Error>) {
-        *self.stopped_compaction.lock() = error;
+    /// Stops the compactions of the column family with this ID after an error. If they are already
+    /// stopped, the first error is kept.
+    pub(crate) fn stop_compactions(&self, family: u32, error: Error) {
+        self.stopped_compactions.lock().entry(family).or_insert(error);
+    }
+
+    /// Allows the compactions of all column families again. Returns whether any were stopped.
+    pub(crate) fn allow_compactions(&self) -> bool {
+        !std::mem::take(&mut *self.stopped_compactions.lock()).is_empty()
     }
 
     /// Makes waiting writers return with an error, because the database is being closed.

@@ -119,7 +119,7 @@ impl CompactionScheduler {
         call: impl FnOnce(&PickContext<'_>) -> T,
     ) -> Option<T> {
         let known = versions.families().get(&family.id())?;
-        if known.compactions.is_stopped() {
+        if self.context.errors.stopped_compactions(family.id()).is_some() {
             return None;
         }
         Some(call(&PickContext {

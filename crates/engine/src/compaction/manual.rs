@@ -134,7 +134,7 @@ impl CompactionScheduler {
 
     fn why_not_compacted(&self, family: &ColumnFamily) -> Error {
         let name = family.name();
-        match self.context.errors.stopped_compaction() {
+        match self.context.errors.stopped_compactions(family.id()) {
             Some(error) => error.while_doing("compactions stopped after an error"),
             None => Error::new(ErrorKind::NotFound, format!("column family '{name}' was dropped")),
         }

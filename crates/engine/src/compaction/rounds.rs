@@ -104,19 +104,9 @@ impl CompactionScheduler {
     /// Resumes compactions in the column families in which they stopped because of damaged tables.
     /// These tables may have been restored.
     pub(crate) fn resume(&self) {
-        if self.context.errors.stopped_compaction().is_none() {
-            return;
+        if self.context.errors.allow_compactions() {
+            self.compact_soon();
         }
-        let families = self.context.shared.family_set();
-        let mut versions = self.versions.lock();
-        for family in families.iter() {
-            if let Some(state) = versions.compactions(family.id()) {
-                state.resume();
-            }
-        }
-        drop(versions);
-        self.context.errors.set_stopped_compaction(None);
-        self.compact_soon();
     }
 
     /// Runs one compaction, if one is due.
@@ -285,14 +275,13 @@ impl CompactionScheduler {
                 self.context.info_log.error(format_args!(
                     "compactions of '{name}' are stopped, its tables are unchanged: {error}"
                 ));
-                self.context.errors.set_stopped_compaction(Some(error.clone()));
-                if let Some(state) = self.versions.lock().compactions(family.id()) {
-                    state.stop(error);
-                }
+                self.context.shared.activity.background_errors.add(1);
+                self.context.errors.stop_compactions(family.id(), error);
                 self.context.stall.wake();
                 Ended::GoesOn
             }
             _ => {
+                self.context.shared.activity.background_errors.add(1);
                 self.context.latch(FailedPart::Compaction, &error);
                 Ended::Idle
             }

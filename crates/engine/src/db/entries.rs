@@ -162,8 +162,10 @@ type Entry = (Box<[u8]>, Box<[u8]>);
 impl Db {
     /// Returns an iterator over a range of keys of a column family, such as `"a".."c"`, `"a"..` or
     /// `..`; see [`Entries`]. Bounds in the options narrow the range further. The options
-    /// `prefix_same_as_start`, `total_order_seek` and `allow_unprepared_value` have no effect:
-    /// every entry is yielded, with its value.
+    /// `prefix_same_as_start`, `total_order_seek`, `allow_unprepared_value` and `pin_data` have no
+    /// effect: every entry is yielded, as a copy with its value. Nor has
+    /// `auto_refresh_iterator_with_snapshot`: a long scan that should release old tables needs a
+    /// [`Db::raw_iterator_cf_opt`].
     ///
     /// # Errors
     /// Errors from reading tables and blob files, and of the merge operator, as the last item;
@@ -216,6 +218,7 @@ impl Db {
         options.prefix_same_as_start = false;
         options.total_order_seek = true;
         options.allow_unprepared_value = false;
+        options.pin_data = false;
         let comparator = family.comparator();
         if let Bound::Included(start) = &start {
             let bound = &mut options.iterate_lower_bound;

@@ -35,7 +35,8 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, if the name exists or options contradict each other; errors from writing
-    /// the MANIFEST.
+    /// the MANIFEST. If only the OPTIONS file cannot be written, the error says so, and the column
+    /// family exists: [`Db::cf_handle`] returns it.
     pub fn create_cf(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
         self.database()?.create_family(name, options)
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use crate::column_family::ColumnFamily;
 use crate::compaction::CompactRangeOptions;
 use crate::db::{Database, Db};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ingest::{ExternalFiles, IngestOptions, IngestedFile};
 use crate::stall::StallState;
 
@@ -107,13 +107,25 @@ impl Db {
         Ok(CompactionPause { database: Arc::downgrade(database) })
     }
 
+    /// Returns the column families whose compactions stopped because of an error, such as a damaged
+    /// table, and that error. Their writes are stopped once the compaction backlog requires it.
+    /// [`Db::resume`] allows their compactions again.
+    pub fn stopped_compactions(&self) -> Vec<(ColumnFamily, Error)> {
+        let Ok(database) = self.database() else { return Vec::new() };
+        let error =
+            |family: &ColumnFamily| database.context.errors.stopped_compactions(family.id());
+        let families = self.column_families().into_iter();
+        families.filter_map(|family| error(&family).map(|error| (family, error))).collect()
+    }
+
     /// Returns the number of running compactions; 0 for a handle that was opened for reading.
     pub fn running_compactions(&self) -> usize {
         self.database().map_or(0, |database| database.context.background.running_compactions())
     }
 
     /// Whether a column family needs a compaction. Also true if the compaction cannot start at
-    /// present. False for a handle that was opened for reading.
+    /// present. False for a handle that was opened for reading, and for a column family in
+    /// [`Db::stopped_compactions`].
     ///
     /// # Errors
     /// Invalid argument, for a column family that was not obtained from this `Db` or a clone of it.

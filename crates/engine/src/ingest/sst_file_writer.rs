@@ -20,6 +20,7 @@ use crate::table::{NewFiles, table_buffers};
 
 /// The database id recorded in tables written outside a database, the same as in RocksDB.
 const DATABASE_ID: &str = "SST Writer";
+
 /// Writes tables outside a database, one after another, for ingestion with
 /// [`Db::ingest_external_file`] or into RocksDB. It is the counterpart of RocksDB's
 /// `SstFileWriter`.

@@ -51,7 +51,7 @@ impl OpenOptions {
     }
 
     fn load_once(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
-        let mut loaded = Self::new(storage);
+        let mut loaded = Self::with_storage(storage);
         let entries = loaded.storage.list(directory)?;
         let numbers = entries.iter().filter_map(|entry| match FileKind::parse(&entry.name) {
             Some(FileKind::Options(number)) => Some(number),

@@ -130,13 +130,18 @@ impl fmt::Debug for OpenOptions {
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self::new(Arc::new(PosixStorage::new()))
+        Self::with_storage(Arc::new(PosixStorage::new()))
     }
 }
 
 impl OpenOptions {
+    /// Returns RocksDB's default options, for a database in the system's files.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Returns RocksDB's default options, for a database in `storage`.
-    pub fn new(storage: Arc<dyn Storage>) -> Self {
+    pub fn with_storage(storage: Arc<dyn Storage>) -> Self {
         Self {
             storage,
             database: DbOptions::default(),

@@ -58,11 +58,11 @@ pub struct ReadOptions {
     /// memtables and compacted tables at its next step or seek, instead of keeping them until it is
     /// dropped. Without a snapshot, the option has no effect. Default: false.
     ///
-    /// Set the option for iterators that live long while others write, for instance for a logical
-    /// backup. It costs one more relaxed load at each step. At each new version, the iterator must
-    /// also open the sources that have changed. Two kinds of changes ignore snapshots, and become
-    /// visible during a scan: removals by a compaction filter, and ingestion of files without
-    /// regard to snapshots.
+    /// Set the option for raw iterators that live long while others write, for instance for a
+    /// logical backup. Ranges ([`Entries`](crate::Entries)) ignore it. It costs one more relaxed
+    /// load at each step. At each new version, the iterator must also open the sources that have
+    /// changed. Two kinds of changes ignore snapshots, and become visible during a scan: removals
+    /// by a compaction filter, and ingestion of files without regard to snapshots.
     pub auto_refresh_iterator_with_snapshot: bool,
 }
 

@@ -82,6 +82,22 @@ impl Deref for PinnedValue {
     }
 }
 
+impl AsRef<[u8]> for PinnedValue {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl From<PinnedValue> for Vec<u8> {
+    /// Copies the value, unless it is not in a block.
+    fn from(value: PinnedValue) -> Self {
+        match value.0 {
+            Pin::Owned(bytes) => bytes,
+            Pin::Block(..) => value.to_vec(),
+        }
+    }
+}
+
 impl fmt::Debug for PinnedValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "\"{}\"", self.escape_ascii())

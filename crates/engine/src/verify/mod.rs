@@ -207,7 +207,7 @@ pub(crate) fn check_table(
     path: &Path,
     table: &Arc<TableReader>,
 ) -> crate::error::Result<()> {
-    let options = OpenOptions::new(Arc::clone(storage));
+    let options = OpenOptions::with_storage(Arc::clone(storage));
     let mut verification = Verification {
         directory: path.parent().unwrap_or(path),
         options: &options,

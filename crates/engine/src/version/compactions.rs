@@ -5,7 +5,6 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::version_edit::CompactCursor;
 
-use crate::error::Error;
 use crate::table::FileMetadata;
 
 /// A compaction, as chosen by the picker and executed by a job.
@@ -129,8 +128,6 @@ pub(crate) struct CompactionState {
     running: Vec<Arc<Compaction>>,
     /// For each level, the key at which the next round-robin compaction begins.
     cursors: CompactCursors,
-    /// The error after which the column family is no longer compacted.
-    stopped: Option<Error>,
 }
 
 impl CompactionState {
@@ -162,20 +159,5 @@ impl CompactionState {
     /// Moves a round-robin cursor.
     pub(crate) fn move_cursor(&mut self, cursor: &CompactCursor) {
         self.cursors.set(cursor);
-    }
-
-    /// Whether compactions were stopped after an error.
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped.is_some()
-    }
-
-    /// Stops compactions after an error.
-    pub(crate) fn stop(&mut self, error: Error) {
-        self.stopped = Some(error);
-    }
-
-    /// Allows compactions again after an error.
-    pub(crate) fn resume(&mut self) {
-        self.stopped = None;
     }
 }

@@ -163,16 +163,27 @@ impl WritePath {
                 }
             }
         }
-        match (cause, self.context.errors.stopped_compaction()) {
-            (Some(StallCause::Level0 | StallCause::PendingCompaction), Some(error)) => {
-                Err(error.while_doing("writes are stopped until compactions resume"))
-            }
-            (Some(_), _) if self.context.options.is_inline() => {
-                let message = "writes are stopped and nothing can resume them";
-                Err(Error::new(ErrorKind::Busy, message))
-            }
-            _ => Ok(()),
+        let Some(cause) = cause else { return Ok(()) };
+        if let Some(error) = self.stopped_by_failed_compaction(cause) {
+            return Err(error.while_doing("writes are stopped until compactions resume"));
         }
+        if self.context.options.is_inline() {
+            let message = "writes are stopped and nothing can resume them";
+            return Err(Error::new(ErrorKind::Busy, message));
+        }
+        Ok(())
+    }
+
+    /// Returns the error of a column family that stops writes, because its compactions were stopped
+    /// by this error.
+    fn stopped_by_failed_compaction(&self, cause: StallCause) -> Option<Error> {
+        if cause == StallCause::MemTables {
+            return None;
+        }
+        self.context.shared.family_set().iter().find_map(|family| {
+            let error = self.context.errors.stopped_compactions(family.id())?;
+            (stall_conditions(family).state(0).stopped_by() == Some(cause)).then_some(error)
+        })
     }
 
     /// Returns the reason why writes are stopped, if only a manual compaction can resume them: a

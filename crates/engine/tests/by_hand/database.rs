@@ -55,7 +55,7 @@ impl Database {
     }
 
     fn options(&self, text: &str) -> OpenOptions {
-        let mut options = OpenOptions::new(Arc::new(self.storage.clone()));
+        let mut options = OpenOptions::with_storage(Arc::new(self.storage.clone()));
         options.set_from_string(text).expect("options");
         options
     }

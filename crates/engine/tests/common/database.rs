@@ -14,7 +14,7 @@ pub(crate) fn options(text: &str) -> OpenOptions {
 
 /// Like [`options`], on a simulated disk and without background threads.
 pub(crate) fn simulated(disk: &SimStorage, text: &str) -> OpenOptions {
-    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    let mut options = OpenOptions::with_storage(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
     options.set_inline_background(true);
     with_storage(options, text)

@@ -43,7 +43,7 @@ impl Place {
     /// Returns the options with which a database at this place is opened; `more` adds options.
     pub(crate) fn options(&self, more: &str) -> OpenOptions {
         let options = match self {
-            Self::Memory(storage) => OpenOptions::new(Arc::new(storage.clone())),
+            Self::Memory(storage) => OpenOptions::with_storage(Arc::new(storage.clone())),
             Self::Files(_) => OpenOptions::default(),
         };
         with_families(options, more)

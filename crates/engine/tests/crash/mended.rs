@@ -15,7 +15,7 @@ use crate::model::DEFAULT;
 pub(crate) const PATH: &str = "/above/database";
 
 pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
-    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    let mut options = OpenOptions::with_storage(Arc::new(disk.clone()));
     options.set_from_string("create_if_missing=true").expect("options");
     options.set_from_string(text).expect("options");
     options.set_inline_background(true);

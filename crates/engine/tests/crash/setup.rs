@@ -163,7 +163,7 @@ impl Setup {
 
     /// Returns the options with which the database is opened during the run.
     pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
-        let mut options = OpenOptions::new(Arc::new(storage.clone()));
+        let mut options = OpenOptions::with_storage(Arc::new(storage.clone()));
         let text = format!("{};{}", self.text, self.io_modes);
         options.set_from_string(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
         if self.tables_elsewhere {

@@ -71,7 +71,7 @@ impl fmt::Display for Flip<'_> {
 }
 
 fn options(disk: &SimStorage, text: &str) -> OpenOptions {
-    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    let mut options = OpenOptions::with_storage(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
     options.set_inline_background(true);
     options.set_from_string("create_if_missing=true").expect("options");

@@ -84,7 +84,7 @@ impl Small {
 
     /// Returns the options of the database in `storage`.
     fn options_in(&self, storage: Arc<dyn Storage>) -> OpenOptions {
-        let mut options = OpenOptions::new(storage);
+        let mut options = OpenOptions::with_storage(storage);
         options.set_database(self.options.database().clone());
         for family in self.options.column_families() {
             options.set_column_family(family, self.options.column_family(family).clone());

@@ -20,7 +20,7 @@ impl Simulated {
     fn new() -> Self {
         let disk = SimStorage::new(1);
         let begin = |storage: &Arc<dyn Storage>| {
-            let mut options = OpenOptions::new(Arc::clone(storage));
+            let mut options = OpenOptions::with_storage(Arc::clone(storage));
             options.set_inline_background(true);
             options
         };

@@ -172,7 +172,7 @@ impl World {
         tuning: &str,
         families: &[String],
     ) -> OpenOptions {
-        let mut options = OpenOptions::new(Arc::new(self.disk.clone()));
+        let mut options = OpenOptions::with_storage(Arc::new(self.disk.clone()));
         options.set_inline_background(true);
         options.set_clock(self.disk.clock());
         options.set_from_string(tuning).expect("options");
@@ -199,7 +199,7 @@ impl World {
     /// Returns the names of a database's column families: those in its MANIFEST or, if that cannot
     /// be read, those of the model.
     pub(crate) fn families(&self, database: &Database) -> Vec<String> {
-        let options = OpenOptions::new(Arc::new(self.disk.clone()));
+        let options = OpenOptions::with_storage(Arc::new(self.disk.clone()));
         let listed = Db::list_cf(&database.layout.home, &options);
         listed.unwrap_or_else(|_| database.state.keys().cloned().collect())
     }

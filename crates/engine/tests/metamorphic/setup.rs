@@ -258,7 +258,7 @@ impl Setup {
 
     /// Returns the options with which to open the database.
     pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
-        let new = || OpenOptions::new(Arc::new(storage.clone()));
+        let new = || OpenOptions::with_storage(Arc::new(storage.clone()));
         let mut options = new();
         set(&mut options, &self.database);
         set(&mut options, &self.io_modes.to_string());

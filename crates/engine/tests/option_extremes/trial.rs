@@ -156,7 +156,7 @@ fn options(
     base: &str,
     candidates: &[Candidate],
 ) -> Result<OpenOptions, Refusal> {
-    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    let mut options = OpenOptions::with_storage(Arc::new(disk.clone()));
     options.set_clock(Arc::new(Hurrying(disk.clock())));
     options.set_inline_background(true);
     options

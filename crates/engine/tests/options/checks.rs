@@ -387,7 +387,7 @@ fn options_set_by_field_are_refused_like_options_set_by_name() {
         }),
     ];
     let defaults = || {
-        let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
+        let mut options = OpenOptions::with_storage(Arc::new(SimStorage::new(1)));
         options.database_mut().create_if_missing = true;
         options
     };

@@ -12,7 +12,7 @@ use tailwater_io::sim::SimStorage;
 const DB: &str = "/db";
 
 fn options(disk: &SimStorage, text: &str) -> OpenOptions {
-    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    let mut options = OpenOptions::with_storage(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
     options.set_inline_background(true);
     options

@@ -77,7 +77,7 @@ impl Counted {
 /// Returns options for a database on a simulated disk, which is created if it is missing.
 /// Background work runs in the calling thread.
 pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
-    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    let mut options = OpenOptions::with_storage(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
     options.set_inline_background(true);
     options.set_from_string("create_if_missing=true").expect("options");

@@ -213,6 +213,35 @@ fn a_failed_compaction_is_retried_once_before_writes_are_refused() {
     }
 }
 
+/// Regression test: writes that had to wait for compactions of one column family failed with the
+/// error that had stopped the compactions of another one.
+#[test]
+fn stopped_compactions_of_one_column_family_do_not_fail_writes_that_wait_for_another() {
+    let disk = SimStorage::new(1);
+    let text = format!("{SMALL};level0_slowdown_writes_trigger=4;level0_stop_writes_trigger=6");
+    let db = open(&disk, &text);
+    let pause = db.pause_compactions().expect("a pause");
+    round(&db, "a");
+    damage(&disk, &tables(&disk).remove(0));
+    round(&db, "b");
+    assert!(db.stopped_compactions().is_empty());
+    drop(pause);
+    let stopped = db.stopped_compactions();
+    assert!(matches!(&stopped[..], [(family, error)]
+        if family.name() == "default" && error.kind() == ErrorKind::Corruption));
+    assert_eq!(property(&db, "rocksdb.background-errors"), "1");
+
+    let other = db.create_cf("other", &db.default_cf().options()).expect("a column family");
+    let _pause = db.pause_compactions().expect("a pause");
+    for key in 0..6_u8 {
+        db.put_cf(&other, [key], "").expect("a put");
+        db.flush_cf(&other).expect("a flush");
+    }
+    let (kind, text) = failure(db.put_cf(&other, "key", ""));
+    assert_eq!(kind, ErrorKind::Busy, "{text}");
+    assert!(db.compact_range_cf(&other, None, None).is_err_and(|it| it.kind() == ErrorKind::Busy));
+}
+
 #[test]
 fn compaction_pauses_nest_and_may_cause_stalls() {
     let disk = SimStorage::new(1);

@@ -74,7 +74,7 @@ impl Gate {
     /// Returns options for a database on this storage. Opening the database creates it if it is
     /// missing.
     pub(crate) fn options(self: &Arc<Self>, text: &str) -> OpenOptions {
-        let mut options = OpenOptions::new(Arc::clone(self) as Arc<dyn Storage>);
+        let mut options = OpenOptions::with_storage(Arc::clone(self) as Arc<dyn Storage>);
         options.set_from_string("create_if_missing=true").expect("options");
         options.set_from_string(text).expect("options");
         options

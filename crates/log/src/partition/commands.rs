@@ -188,6 +188,10 @@ impl Partition {
     ///
     /// A batch is kept or removed as a whole: if the offset is inside a batch, the ticket fails
     /// with an invalid argument error that states where the batch begins and ends.
+    ///
+    /// Stored offsets of consumers stay as they are until the log is opened again. A consumer whose
+    /// stored offset is beyond the end would miss new messages, so prefer
+    /// [`Log::truncate`](crate::Log::truncate), which lowers these offsets.
     pub fn truncate(&self, offset: u64) -> Ticket {
         self.truncate_and_clamp(offset, None)
     }

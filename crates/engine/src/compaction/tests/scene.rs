@@ -105,7 +105,7 @@ pub(super) struct Scene {
 impl Scene {
     /// Creates a scene without tables, in a temporary directory.
     pub(super) fn new(options: &str) -> Self {
-        let mut open = OpenOptions::new(Arc::new(PosixStorage::new()));
+        let mut open = OpenOptions::with_storage(Arc::new(PosixStorage::new()));
         open.set_from_string(options).unwrap();
         Self::opened(&open)
     }
@@ -124,7 +124,7 @@ impl Scene {
     pub(super) fn simulated(options: &str, storage: &SimStorage) -> Self {
         let directory = PathBuf::from("/database");
         storage.create_directory(&directory).unwrap();
-        let mut open = OpenOptions::new(Arc::new(storage.clone()));
+        let mut open = OpenOptions::with_storage(Arc::new(storage.clone()));
         open.set_from_string(options).unwrap();
         Self::of(directory, &open, Arc::new(Version::with_levels(LEVELS)))
     }

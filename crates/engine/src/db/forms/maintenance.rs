@@ -171,9 +171,12 @@ impl Db {
     /// start at present.
     ///
     /// Like [`Db::needs_compaction_cf`].
+    ///
+    /// # Errors
+    /// None for the column family `default`.
     #[inline]
-    pub fn needs_compaction(&self) -> bool {
-        self.needs_compaction_cf(self.default_cf()).is_ok_and(|needs| needs)
+    pub fn needs_compaction(&self) -> Result<bool> {
+        self.needs_compaction_cf(self.default_cf())
     }
 
     /// Returns the approximate size of the tables in each range of keys of the column family

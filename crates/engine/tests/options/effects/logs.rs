@@ -136,7 +136,7 @@ effects! {
     syncs_include_metadata shows "use_fsync" {
         for (text, is_full) in [("", false), ("use_fsync=true", true)] {
             let (storage, full_syncs) = watched(&SimStorage::new(1));
-            let mut options = OpenOptions::new(storage);
+            let mut options = OpenOptions::with_storage(storage);
             options.set_from_string("create_if_missing=true").expect("options");
             options.set_from_string(text).expect("options");
             let db = Db::open(DB, &options).expect("a new database");

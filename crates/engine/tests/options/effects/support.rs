@@ -25,7 +25,7 @@ pub(super) struct Scene {
 /// Returns options for a database on `disk`. With these options, opening creates the database if it
 /// is missing, and background work runs in the calling thread.
 pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
-    let mut options = OpenOptions::new(Arc::new(disk.clone()));
+    let mut options = OpenOptions::with_storage(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
     options.set_inline_background(true);
     options.set_from_string("create_if_missing=true").expect("options");

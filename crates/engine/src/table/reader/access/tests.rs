@@ -15,7 +15,7 @@ use crate::write::WriteOptions;
 #[test]
 fn redundant_inserts_and_compaction_misses_have_their_own_counts() {
     let statistics = Arc::new(Statistics::new());
-    let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
+    let mut options = OpenOptions::with_storage(Arc::new(SimStorage::new(1)));
     options.set_inline_background(true);
     options.set_from_string("create_if_missing=true").expect("options");
     options.set_statistics(Arc::clone(&statistics));

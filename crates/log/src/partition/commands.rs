@@ -1,153 +1,17 @@
-//! Commands: changes to the files of a partition, other than persisting.
+//! The execution of commands: changes to the files of a partition, other than persisting.
 
 use std::sync::Arc;
 
 use tailwater_format::message::name::Kind;
 
-use super::owner::{Completions, Health, Owner, SegmentPosition};
-use super::steps::complete_all;
+use super::owner::{Command, Completions, Effect, Health, Owner, SegmentPosition, complete_all};
 use super::{Files, Partition, Snapshot};
-use crate::env::Env;
 use crate::layout;
 use crate::offsets::Offsets;
 use crate::panics;
 use crate::segment::dense;
-use crate::ticket::{Completer, Ticket};
+use crate::ticket::Ticket;
 use crate::{Error, ErrorKind, Result};
-
-/// A command, which the partition's owner executes in the order of submission.
-#[derive(Debug)]
-pub(super) struct Command {
-    pub(super) effect: Effect,
-    /// Whether a write failed while the command was queued. The command then no longer waits until
-    /// messages are persisted.
-    pub(super) persist_failed: bool,
-    completer: Completer,
-}
-
-/// The effect of a command.
-#[derive(Debug)]
-pub(super) enum Effect {
-    /// Persists all messages of an incarnation below an offset, and syncs them if `is_synced`.
-    /// A truncation that is executed before it lowers the offset ([`Owner::truncate_flushes`]). If
-    /// the partition has another incarnation by then, a purge has removed the messages.
-    Flush { incarnation: u64, offset: u64, is_synced: bool },
-    /// Removes all messages: a new incarnation begins at offset 0.
-    Purge,
-    /// Removes the messages at and after an offset. Stored offsets of consumers beyond the new last
-    /// message become the offset of that message.
-    Truncate { offset: u64, offsets: Option<Arc<Offsets>> },
-    /// Removes up to `count` of the oldest sealed segments, as long as the messages of each are all
-    /// below offset `below`.
-    DeleteSegments { count: usize, below: u64 },
-    /// Removes expired segments, and the oldest segments while the partition exceeds its size
-    /// limit.
-    Retain,
-    /// Makes all writes durable from now on.
-    Harden,
-    /// Replaces a segment by its copy without gaps.
-    Install(dense::Rewritten),
-    /// Persists everything and closes the partition.
-    Close,
-    /// Closes the partition and removes its files, after its removal from the catalog.
-    Delete,
-}
-
-impl Command {
-    /// Creates a command, and the ticket for its outcome.
-    fn new(effect: Effect) -> (Self, Ticket) {
-        let (completer, ticket) = Ticket::pending();
-        (Self { effect, persist_failed: false, completer }, ticket)
-    }
-
-    /// Creates a command for whose completion no caller waits.
-    pub(super) fn unattended(effect: Effect) -> Self {
-        Self::new(effect).0
-    }
-
-    /// Returns whether appends are refused while the command is queued or executed.
-    fn is_barrier(&self) -> bool {
-        match self.effect {
-            Effect::Purge | Effect::Truncate { .. } | Effect::Close | Effect::Delete => true,
-            Effect::Flush { .. }
-            | Effect::DeleteSegments { .. }
-            | Effect::Retain
-            | Effect::Harden
-            | Effect::Install(_) => false,
-        }
-    }
-
-    /// Returns the offset below which all messages must be persisted before the command is
-    /// executed.
-    pub(super) fn persisted_before(&self, owner: &Owner) -> Option<u64> {
-        match self.effect {
-            Effect::Flush { incarnation, offset, .. } => {
-                (incarnation == owner.incarnation).then_some(offset)
-            }
-            Effect::Truncate { .. } | Effect::Close => Some(owner.next_offset),
-            _ => None,
-        }
-    }
-}
-
-impl Owner {
-    /// Returns the error for a command that requires all batches to be persisted. Call this if a
-    /// batch is not persisted.
-    fn why_not_persisted(&self) -> Error {
-        self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id))
-    }
-
-    /// After a truncation, queued flushes need not persist the messages that were removed.
-    pub(super) fn truncate_flushes(&mut self, end: u64) {
-        for command in &mut self.schedule.commands {
-            if let Effect::Flush { offset, .. } = &mut command.effect {
-                *offset = (*offset).min(end);
-            }
-        }
-    }
-
-    /// Queues a command.
-    fn queue(&mut self, command: Command) {
-        self.schedule.barriers += usize::from(command.is_barrier());
-        self.schedule.commands.push_back(command);
-    }
-
-    /// Fails the queued flushes and truncations, because a write failed. All other commands stay
-    /// queued and are executed without waiting for a write. Returns the completers of the
-    /// failed commands, each with its error. The caller must complete them, which wakes the waiting
-    /// threads.
-    pub(super) fn fail_commands(&mut self, error: &Error) -> Completions {
-        let mut completions = Completions::new();
-        let mut stay = std::collections::VecDeque::new();
-        for mut command in std::mem::take(&mut self.schedule.commands) {
-            command.persist_failed = true;
-            match command.effect {
-                Effect::Flush { .. } | Effect::Truncate { .. } => {
-                    self.schedule.barriers -= usize::from(command.is_barrier());
-                    completions.push((command.completer, Err(error.clone())));
-                }
-                _ => stay.push_back(command),
-            }
-        }
-        self.schedule.commands = stay;
-        completions
-    }
-
-    /// Refuses all queued commands of a closed or deleted partition. Returns their completers,
-    /// which the caller must complete.
-    fn refuse_commands(&mut self, env: &Env) -> Completions {
-        let commands = std::mem::take(&mut self.schedule.commands);
-        let error = self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id));
-        let refused = commands.into_iter().map(|command| {
-            self.schedule.barriers -= usize::from(command.is_barrier());
-            if let Effect::Install(rewritten) = command.effect {
-                rewritten.discard(&env.segment_files);
-            }
-            (command.completer, Err(error.clone()))
-        });
-        refused.collect()
-    }
-}
 
 impl Partition {
     fn submit(&self, effect: Effect) -> Ticket {
@@ -257,7 +121,7 @@ impl Partition {
         let is_barrier = command.is_barrier();
         let is_last = matches!(command.effect, Effect::Close | Effect::Delete);
         let mut files = self.files.lock();
-        let persisted_before = command.persisted_before(&self.owner.lock());
+        let persisted_before = self.owner.lock().persisted_before(&command);
         let mut completions = Completions::new();
         let mut clamped = None;
         let effect = || match command.effect {

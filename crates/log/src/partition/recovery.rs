@@ -30,8 +30,7 @@ use tailwater_format::message::padding::{BLOCK, Trailer};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use super::owner::{Completions, Health, Owner, SegmentPosition, resume_position};
-use super::steps::complete_all;
+use super::owner::{Completions, Health, Owner, SegmentPosition, complete_all, resume_position};
 use super::{Files, Partition};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;

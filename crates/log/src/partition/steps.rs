@@ -15,8 +15,7 @@ use std::sync::Arc;
 
 use tailwater_format::message::name::Kind;
 
-use super::commands::{Command, Effect};
-use super::owner::{Completions, Group, Owner};
+use super::owner::{Command, Completions, Effect, Group, Owner, Step, complete_all};
 use super::{Files, Partition};
 use crate::options::Durability;
 use crate::scheduler::Scheduled;
@@ -24,20 +23,6 @@ use crate::segment::dense::{self, Advanced};
 use crate::segment::{Segment, SegmentWriter};
 use crate::tail::SegmentStart;
 use crate::{Error, ErrorKind, Result, layout, panics};
-
-/// The next step of the owner.
-pub(super) enum Step {
-    Persist(Group),
-    /// Appends the batches that a dead process left in shared memory and that are not yet in a
-    /// segment because the disk was full.
-    Recover,
-    Command(Command),
-    Space,
-    Rewrite,
-    /// Releases the memory and the preallocated space of an idle partition.
-    Release,
-    Idle,
-}
 
 impl Scheduled for Partition {
     fn wake(&self) {
@@ -246,12 +231,5 @@ impl Partition {
         if let Some(rewritten) = rewritten {
             owner.schedule.commands.push_back(Command::unattended(Effect::Install(rewritten)));
         }
-    }
-}
-
-/// Completes the tickets of appends and commands.
-pub(super) fn complete_all(completions: Completions) {
-    for (completer, outcome) in completions {
-        completer.complete(outcome);
     }
 }

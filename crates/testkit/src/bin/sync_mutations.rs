@@ -57,14 +57,15 @@ const CRATES: [MutatedCrate; 2] = [
 /// an earlier command that it must wait for.
 struct Overtaking {
     what: &'static str,
-    /// Path of the file, relative to the log's sources.
-    file: &'static str,
-    /// Texts to replace, with their replacements. Each text must occur exactly once in the file.
-    /// `{on}` in a replacement denotes a Rust expression that is true if the mutation is enabled.
-    changes: &'static [(&'static str, &'static str)],
+    changes: &'static [Replacement],
     /// Arguments of `cargo test` for the group of tests in which a test must fail.
     test: &'static [&'static str],
 }
+
+/// A text to replace: the path of its file, relative to the log's sources, the text, and its
+/// replacement. The text must occur exactly once in the file. `{on}` in the replacement denotes a
+/// Rust expression that is true if the mutation is enabled.
+type Replacement = (&'static str, &'static str, &'static str);
 
 /// Arguments of `cargo test` for the message log's tests with the model checker.
 const INTERLEAVINGS: &[&str] = &[
@@ -89,8 +90,8 @@ const MODEL: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "model::"
 const OVERTAKINGS: [Overtaking; 4] = [
     Overtaking {
         what: "an append overtakes a purge that is queued before it",
-        file: "partition/commands.rs",
         changes: &[(
+            "partition/owner/queue.rs",
             "Effect::Purge | Effect::Truncate { .. } | Effect::Close | Effect::Delete => true,",
             "Effect::Purge => !{on}, \
              Effect::Truncate { .. } | Effect::Close | Effect::Delete => true,",
@@ -99,27 +100,34 @@ const OVERTAKINGS: [Overtaking; 4] = [
     },
     Overtaking {
         what: "a truncation overtakes the persist of the batches before it",
-        file: "partition/commands.rs",
         changes: &[
             (
-                "Effect::Truncate { .. } | Effect::Close => Some(owner.next_offset),",
-                "Effect::Truncate { .. } => (!{on}).then_some(owner.next_offset), \
-                 Effect::Close => Some(owner.next_offset),",
+                "partition/owner/queue.rs",
+                "Effect::Truncate { .. } | Effect::Close => Some(self.next_offset),",
+                "Effect::Truncate { .. } => (!{on}).then_some(self.next_offset), \
+                 Effect::Close => Some(self.next_offset),",
             ),
-            ("if owner.has_unpersisted() {", "if owner.has_unpersisted() && !{on} {"),
+            (
+                "partition/commands.rs",
+                "if owner.has_unpersisted() {",
+                "if owner.has_unpersisted() && !{on} {",
+            ),
         ],
         test: MODEL,
     },
     Overtaking {
         what: "an acknowledgement overtakes the write",
-        file: "partition/owner/mod.rs",
-        changes: &[("Durability::Disk => true,", "Durability::Disk => !{on},")],
+        changes: &[(
+            "partition/owner/mod.rs",
+            "Durability::Disk => true,",
+            "Durability::Disk => !{on},",
+        )],
         test: CRASHES,
     },
     Overtaking {
         what: "a command overtakes a persist that has taken its group",
-        file: "partition/mod.rs",
         changes: &[(
+            "partition/mod.rs",
             "if owner.schedule.is_scheduled {",
             "if owner.schedule.is_scheduled && !({on} && !owner.schedule.commands.is_empty()) {",
         )],
@@ -250,8 +258,8 @@ fn main() -> io::Result<ExitCode> {
         println!("{place:<40} {text:<60} {:>4} s  {verdict}", began.elapsed().as_secs());
     }
     for (index, overtaking) in OVERTAKINGS.iter().enumerate() {
-        let Overtaking { what, file, test, .. } = overtaking;
-        let place = format!("crates/log/src/{file}");
+        let Overtaking { what, changes, test } = overtaking;
+        let place = format!("crates/log/src/{}", changes[0].0);
         if !wanted.is_empty() && !wanted.iter().any(|part| place.contains(part.as_str())) {
             continue;
         }
@@ -277,12 +285,9 @@ fn main() -> io::Result<ExitCode> {
 fn let_overtake(text: &str, file: &str, problems: &mut Vec<String>) -> String {
     let mut changed = text.to_owned();
     for (index, overtaking) in OVERTAKINGS.iter().enumerate() {
-        if overtaking.file != file {
-            continue;
-        }
         let number = FIRST_OVERTAKING + index;
         let on = format!("std::env::var(\"{REMOVED}\").is_ok_and(|it| it == \"{number}\")");
-        for (original, replacement) in overtaking.changes {
+        for (_, original, replacement) in overtaking.changes.iter().filter(|it| it.0 == file) {
             let count = text.matches(original).count();
             if count != 1 {
                 problems.push(format!("{file}: '{original}' occurs {count} times, not once"));
@@ -384,4 +389,26 @@ fn first_failure(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// Regression test: functions were moved to another file, and some mutations no longer matched
+    /// the text that they replace. Only a run of this program reported it.
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "reads source files, outside any storage")]
+    fn every_overtaking_fits_the_sources() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../log/src");
+        let mut problems = Vec::new();
+        for (file, ..) in OVERTAKINGS.iter().flat_map(|overtaking| overtaking.changes) {
+            let text = std::fs::read_to_string(sources.join(file));
+            let text = text.unwrap_or_else(|error| panic!("{file}: {error}"));
+            let_overtake(&text, file, &mut problems);
+        }
+        assert_eq!(problems, Vec::<String>::new());
+    }
 }

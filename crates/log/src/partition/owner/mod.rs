@@ -4,6 +4,7 @@
 
 mod appending;
 mod groups;
+mod queue;
 mod schedule;
 
 use std::collections::VecDeque;
@@ -14,7 +15,8 @@ use tailwater_io::buffer::{AppendBuffer, AppendedBytes};
 
 use appending::CHUNK_MIN;
 pub(super) use groups::Group;
-pub(super) use schedule::Schedule;
+pub(super) use queue::{Command, Effect};
+pub(super) use schedule::{Schedule, Step};
 
 use crate::catalog::PartitionId;
 use crate::env::Env;
@@ -129,6 +131,13 @@ struct FullChunk {
 /// A list of the completers of tickets, each paired with the ticket's outcome. The caller of a
 /// function that returns this list must complete the tickets.
 pub(super) type Completions = Vec<(Completer, Result<()>)>;
+
+/// Completes the tickets of appends and commands.
+pub(super) fn complete_all(completions: Completions) {
+    for (completer, outcome) in completions {
+        completer.complete(outcome);
+    }
+}
 
 /// The state of an owner.
 #[derive(Debug)]

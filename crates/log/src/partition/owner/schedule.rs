@@ -2,10 +2,22 @@
 
 use std::collections::VecDeque;
 
-use super::{Health, Owner};
+use super::{Command, Effect, Group, Health, Owner};
 use crate::env::Env;
-use crate::partition::commands::{Command, Effect};
-use crate::partition::steps::Step;
+
+/// The next step of the owner.
+pub(in crate::partition) enum Step {
+    Persist(Group),
+    /// Appends the batches that a dead process left in shared memory and that are not yet in a
+    /// segment because the disk was full.
+    Recover,
+    Command(Command),
+    Space,
+    Rewrite,
+    /// Releases the memory and the preallocated space of an idle partition.
+    Release,
+    Idle,
+}
 
 /// The work that a partition has to do, other than persisting.
 #[derive(Debug, Default)]
@@ -80,7 +92,7 @@ impl Owner {
         let is_wanted = match self.schedule.commands.front() {
             None => self.is_persist_due(env, now_ns),
             Some(command) => {
-                let offset = command.persisted_before(self);
+                let offset = self.persisted_before(command);
                 !command.persist_failed && offset.is_some_and(|offset| !self.is_persisted(offset))
             }
         };

@@ -6,8 +6,9 @@
 //! 2. If writing the MANIFEST failed, a new MANIFEST is written from the state in memory.
 //! 3. If the log failed for lack of space or file descriptors, a new log is begun. Nothing more is
 //!    written to the old logs.
-//! 4. The memtables of all column families are flushed. A failed log may lack entries that the
-//!    memtables have.
+//! 4. If the log failed, all memtables of all column families are flushed, since it may lack
+//!    entries that they have. No other flush runs during steps 3 to 5. If the log is intact, only
+//!    sealed memtables are flushed.
 //! 5. If the log failed, one group of edits adds the tables and records that no column family needs
 //!    a log before the new log. A write that failed but is in the failed log is therefore never
 //!    replayed. If the log is intact, each flush adds its tables as usual.
@@ -96,17 +97,18 @@ impl Database {
     /// Begins a new log and flushes the memtables after a failure of the log. These are steps 3 to
     /// 5 of the module's description. Until they succeed, the log refuses all writes.
     fn leave_failed_log(&self, error: Error) -> Result<()> {
+        let flushing = self.flushes.flushing();
         let number =
             self.writes.logs().start_over(&self.context.numbers, self.context.published())?;
-        let left = self.flushes.flush_into_new_log(number);
+        let left = self.flushes.flush_into_new_log(&flushing, number);
         if left.is_err() {
             self.writes.logs().fail_unwritten(error);
         }
         left
     }
 
-    /// Flushes all memtables, for the case that the log is intact. This is step 4 of the module's
-    /// description.
+    /// Flushes all sealed memtables, for the case that the log is intact. This is step 4 of the
+    /// module's description.
     fn flush_everything(&self) -> Result<()> {
         self.context.shared.family_set().iter().for_each(|family: &ColumnFamily| {
             family.request_flush(true);

@@ -1,6 +1,6 @@
 //! Chooses the memtables to flush, and flushes them.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
@@ -63,8 +63,7 @@ impl FlushScheduler {
     /// Flushes all sealed memtables, however small, and releases the logs with numbers below
     /// `number`. No active memtable may have entries in those logs. The flush takes effect
     /// atomically for all column families.
-    fn flush_leaving_logs(&self, number: u64) -> Result<()> {
-        let _flushing = self.flushing();
+    fn flush_leaving_logs(&self, _flushing: &MutexGuard<'_, ()>, number: u64) -> Result<()> {
         let families = self.context.shared.family_set();
         let due: Vec<_> = {
             let _sealing = self.sealing();
@@ -81,7 +80,16 @@ impl FlushScheduler {
 
     /// Seals and flushes the memtables after a failure of the log. `number` is the number of the
     /// new log; older logs are released.
-    pub(crate) fn flush_into_new_log(&self, number: u64) -> Result<()> {
+    ///
+    /// The caller must hold `flushing`, from [`FlushScheduler::flushing`], since before it began
+    /// the new log. Beginning it abandons complete logs that were never synced. A flush running at
+    /// that time would no longer find them, and would install the table of one column family
+    /// although a power cut could still remove the rest of the same batches.
+    pub(crate) fn flush_into_new_log(
+        &self,
+        flushing: &MutexGuard<'_, ()>,
+        number: u64,
+    ) -> Result<()> {
         let families = self.context.shared.family_set();
         let sealing = self.sealing();
         for family in families.iter() {
@@ -93,7 +101,7 @@ impl FlushScheduler {
             family.request_flush(true);
         }
         drop(sealing);
-        self.flush_leaving_logs(number)
+        self.flush_leaving_logs(flushing, number)
     }
 
     /// Returns the column families to flush, with their sealed memtables. Takes the sealing lock.

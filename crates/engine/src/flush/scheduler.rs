@@ -157,7 +157,7 @@ impl FlushScheduler {
     }
 
     /// Takes the lock that is held during a flush, so that only one thread flushes at a time.
-    pub(super) fn flushing(&self) -> MutexGuard<'_, ()> {
+    pub(crate) fn flushing(&self) -> MutexGuard<'_, ()> {
         self.flushing.lock()
     }
 

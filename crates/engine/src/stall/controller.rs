@@ -222,20 +222,26 @@ impl StallController {
         no_slowdown: bool,
         mut check: impl FnMut(Option<StallCause>) -> Result<()>,
     ) -> Result<()> {
-        let bytes = bytes + self.unpaid.swap(0, Ordering::Relaxed);
+        let unpaid = self.unpaid.swap(0, Ordering::Relaxed);
+        let owes_again = || self.unpaid.fetch_add(unpaid, Ordering::Relaxed);
         let began = Instant::now();
         let mut stalls = self.lock();
         let mut refusing = None;
         let mut paid_until = None;
         loop {
-            check(stalls.state.stopped_by())?;
+            check(stalls.state.stopped_by()).inspect_err(|_| {
+                if paid_until.is_none() {
+                    owes_again();
+                }
+            })?;
             let (pause, reason) = match &stalls.state {
                 StallState::Normal => return Ok(()),
                 StallState::Stopped { reason, .. } => (LOOK_AGAIN, reason.clone()),
                 StallState::Delayed { bytes_per_second, reason, .. } => {
                     let (rate, reason) = (*bytes_per_second, reason.clone());
-                    let until = *paid_until
-                        .get_or_insert_with(|| began + stalls.pay(bytes, self.epoch, began, rate));
+                    let until = *paid_until.get_or_insert_with(|| {
+                        began + stalls.pay(bytes + unpaid, self.epoch, began, rate)
+                    });
                     (until.saturating_duration_since(Instant::now()), reason)
                 }
             };
@@ -244,8 +250,11 @@ impl StallController {
             }
             let error = || Error::new(ErrorKind::Busy, format!("writes are stalled: {reason}"));
             if no_slowdown {
+                // The caller writes nothing. The followers' bytes were written.
                 if paid_until.is_some() {
                     stalls.allowance.give_back(bytes);
+                } else {
+                    owes_again();
                 }
                 return Err(error());
             }
@@ -267,5 +276,26 @@ impl StallController {
 
     fn lock(&self) -> MutexGuard<'_, Stalls> {
         self.stalls.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression test: a write that failed instead of waiting took over the bytes that an earlier
+    /// leader had written for its followers, and nobody waited for them.
+    #[test]
+    fn a_refused_write_leaves_the_unpaid_bytes_to_the_next_leader() {
+        let controller = StallController::new(Arc::default());
+        controller.is_stalled.store(true, Ordering::Relaxed);
+        let (cause, reason) = (StallCause::Level0, "tables".to_owned());
+        controller.lock().state = StallState::Stopped { cause, reason };
+        controller.charge(|| 1000);
+        let refused = controller.wait(drop, 1, true, |_| Ok(()));
+        assert_eq!(refused.map_err(|error| error.kind()), Err(ErrorKind::Busy));
+        let closed = controller.wait(drop, 1, false, |_| Err(Error::closed()));
+        assert_eq!(closed.map_err(|error| error.kind()), Err(ErrorKind::Closed));
+        assert_eq!(controller.unpaid.load(Ordering::Relaxed), 1000);
     }
 }

@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use tailwater::{
     ColumnFamily, CompactRangeOptions, Db, ErrorKind, IngestOptions, ReadOptions, Result,
+    WriteBatch,
 };
-use tailwater_io::sim::SimStorage;
-use tailwater_io::{Purpose, Storage};
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::{Operation, Purpose, Storage};
 
 use crate::gate::{Call, Gate, Opening};
 use crate::support::{failure, findings, get_from, make_file, names, property, simulated, synced};
@@ -289,6 +290,52 @@ fn a_write_waiting_for_a_failed_log_sync_fails() {
             assert!(kind == ErrorKind::Io && text.contains("the gate failed"), "{text}");
         }
     });
+}
+
+/// Regression test: `resume` abandoned complete logs although a running flush still had to sync
+/// them. The flush then installed the table of one column family, while a power cut could remove
+/// the rest of the same batch.
+#[test]
+fn resuming_waits_for_a_flush_that_syncs_the_complete_logs() {
+    let scene = Scene::new();
+    let mut batch = WriteBatch::new();
+    batch.put_cf(&scene.first, "m", "1").expect("a record");
+    batch.put_cf(&scene.second, "m", "1").expect("a record");
+    scene.db.write(&mut batch).expect("a write");
+    let logs =
+        || names(&scene.disk, Path::new(PATH)).iter().filter(|it| it.ends_with(".log")).count();
+    scene.gate.stop(Call::SyncLog, 0);
+    scene.disk.start_recording();
+    let begin = scene.disk.call_count();
+    thread::scope(|scope| {
+        let _opening = Opening(&scene.gate);
+        let flush = scope.spawn(|| scene.db.flush_cf(&scene.first));
+        scene.gate.wait();
+        let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).purpose(Purpose::Wal);
+        scene.disk.set_faults(FaultPlan::none().with(full.at(0)));
+        scene.db.put("refused", "").expect_err("the disk is full");
+        scene.disk.set_faults(FaultPlan::none());
+        let before = logs();
+        let resume = scope.spawn(|| scene.db.resume());
+        // Lets `resume` begin a log, if it does not wait for the flush.
+        (0..20).take_while(|_| logs() == before).for_each(|_| thread::sleep(PAUSE));
+        scene.gate.open_to_fail();
+        // The flush fails, or repeats its work after `resume`.
+        let _ = flush.join().expect("a thread");
+        resume.join().expect("a thread").expect("there is room again");
+    });
+    let mut replay = scene.disk.replay();
+    for call in begin..=scene.disk.call_count() {
+        replay.advance_to(call);
+        for seed in 0..4 {
+            let options = simulated(&replay.crash_image(seed), "");
+            let db = Db::open(Path::new(PATH), &options).expect("the database");
+            let has = ["default", "second"].map(|name| {
+                get_from(&db, &db.cf_handle(name).expect("a column family"), "m").is_some()
+            });
+            assert!(has[0] == has[1], "call {call}, seed {seed}: {has:?}");
+        }
+    }
 }
 
 /// Regression test: an ingestion held the lock of the snapshots while it opened its tables, so no

@@ -137,7 +137,7 @@ impl Database {
         for (sequence, member) in (first + 1..).zip(group.iter()) {
             member.batch().set_sequence(sequence as u64);
             if by.durability() == Durability::Synced {
-                let key = member.batch().as_bytes().last().copied();
+                let key = member.batch().data().last().copied();
                 self.insert(sequence, usize::from(key.expect("a key")));
             } else {
                 member.let_insert(&inserting);

@@ -26,9 +26,9 @@
 //! like any other failure. A panic in a manual compaction is reported only to the caller of that
 //! compaction.
 //!
-//! The logs and the version set also keep a failure of their own. It refuses every further write to
-//! a file whose contents are uncertain, from whatever caller, until `resume` has begun a new log or
-//! MANIFEST. The failure here refuses writes to the database as a whole.
+//! The log set and the version set also store their own failure. While it is set, nothing is
+//! written to a log or MANIFEST whose contents are uncertain, until `resume` begins a new one. The
+//! failure stored here refuses writes to the whole database.
 //!
 //! While a failure is latched, no write is acknowledged; reads continue. Refused callers get the
 //! original error, with its kind, file and source. `docs/errors.md` describes all this for users.

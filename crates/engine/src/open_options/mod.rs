@@ -241,9 +241,9 @@ impl OpenOptions {
         &mut self.families[index].1
     }
 
-    /// Removes the options of one column family, which is then like a column family without options
-    /// of its own. Does nothing if it has none. Options that were loaded with [`OpenOptions::load`]
-    /// may name column families that were dropped later; opening would create them again or fail.
+    /// Removes the options of one column family, if there are any. The column family then gets the
+    /// options of all unnamed column families. Needed after [`OpenOptions::load`] if the loaded
+    /// options name a column family that was dropped later: opening would create it again or fail.
     pub fn remove_column_family(&mut self, name: &str) -> &mut Self {
         self.families.retain(|(family, _)| family != name);
         self

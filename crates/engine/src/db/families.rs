@@ -1,4 +1,16 @@
 //! Creates and drops column families while the database is open.
+//!
+//! # Order of a creation
+//!
+//! 1. The directories of the column family are created, recorded and claimed. After a crash, the
+//!    next opening gives up those that no option names.
+//! 2. Writes wait while the MANIFEST gets the column family. After a crash from here on, it exists.
+//! 3. The OPTIONS file gets its options. Other threads can already find the column family by its
+//!    name and write to it. After a crash before the file is written, the column family has the
+//!    options with which the next opening is called.
+//!
+//! A drop changes the MANIFEST while writes wait, and the OPTIONS file afterwards. After a crash in
+//! between, the OPTIONS file names a column family that does not exist.
 
 use std::path::Path;
 use std::sync::Arc;

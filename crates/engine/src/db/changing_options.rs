@@ -87,6 +87,7 @@ impl Database {
         }
         let before = family.options();
         let after = change_column_family(&before, &self.context.options.now(), changes)?;
+        self.context.options.open().check_objects(family.name(), &after)?;
         let mut all = self.all_options();
         for (name, options) in &mut all.column_families {
             if name == family.name() {

@@ -46,8 +46,9 @@ impl Db {
     /// Creates a column family.
     ///
     /// # Errors
-    /// Invalid argument, if the name exists or options contradict each other; errors from writing
-    /// the MANIFEST. If only the OPTIONS file cannot be written, the error says so, and the column
+    /// Invalid argument, if the name exists, options contradict each other, or an option names an
+    /// object that was not registered when the database was opened; errors from writing the
+    /// MANIFEST. If only the OPTIONS file cannot be written, the error says so, and the column
     /// family exists: [`Db::cf_handle`] returns it.
     pub fn create_cf(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
         self.database()?.create_family(name, options)
@@ -77,6 +78,7 @@ impl Database {
         let mut options = options.clone();
         sanitize_column_family(&mut options, &database, false);
         check_column_family(&options, &database)?;
+        self.context.options.open().check_objects(name, &options)?;
         self.context.errors.check()?;
         if self.context.shared.family_set().by_name(name).is_some() {
             let message = format!("there is a column family '{name}' already");

@@ -29,8 +29,11 @@ impl Db {
     /// Busy, if the database is open for writing elsewhere; not found, if there is none; the errors
     /// of [`Db::open_read_only`]; corruption, if `create_if_missing` is set and there are files of
     /// a database that lost its CURRENT; invalid argument, naming the option, if options contradict
-    /// each other; not supported, naming the option, for a feature that is not implemented; no
-    /// space; I/O, also for a thread that the system cannot start, naming the thread.
+    /// each other, or if an option names a merge operator, compaction filter or prefix extractor
+    /// that is not registered (unless the database's OPTIONS file names it, too: then
+    /// [`Db::warnings`] has a warning); not supported, naming the option, for a feature that is not
+    /// implemented; no space; I/O, also for a thread that the system cannot start, naming the
+    /// thread.
     pub fn open(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let directory = directory.as_ref();
         Opened::open(directory, options).and_then(|opened| Self::writing(directory, opened))
@@ -117,8 +120,8 @@ impl Opened {
 
 impl Database {
     /// Writes warnings to the LOG and returns them. They are about options that have no effect,
-    /// objects that options name but that were not supplied, and compaction styles that are not
-    /// implemented.
+    /// objects that the OPTIONS file names but that are not registered, and compaction styles that
+    /// are not implemented.
     fn warn_of_options(&self) -> Vec<String> {
         let mut unmet = warnings::of_database(&self.context.options.now());
         let families = self.context.shared.family_set();

@@ -11,6 +11,7 @@ mod objects;
 
 pub(crate) use current::CurrentOptions;
 pub(crate) use files::OptionsFiles;
+pub(crate) use objects::ObjectKind;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -38,8 +39,9 @@ use crate::stats::Statistics;
 ///
 /// A column family without options of its own is opened with the options that
 /// [`OpenOptions::set_from_string`] and [`OpenOptions::other_column_families_mut`] set for all such
-/// families; by default these are RocksDB's defaults. Options that contradict each other are
-/// refused when the database is opened, whether they were set by name or by field.
+/// families; by default these are RocksDB's defaults. Options that contradict each other, or that
+/// name objects that are not registered, are refused when the database is opened, whether they were
+/// set by name or by field.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -112,6 +114,9 @@ pub struct OpenOptions {
     working_directory: PathBuf,
     /// Warnings about options that were loaded from the database's files.
     warnings: Vec<String>,
+    /// The objects that the database's OPTIONS file names, if the open call had to look there for
+    /// unregistered objects. See [`OpenOptions::check_objects`].
+    recorded_objects: Vec<(ObjectKind, String)>,
     /// If set, the open call loads the options from the database's files and applies this option
     /// string on top of them. See [`OpenOptions::set_load_when_opened`].
     over_file: Option<String>,
@@ -159,6 +164,7 @@ impl OpenOptions {
             adopts_directories: false,
             working_directory: PathBuf::new(),
             warnings: Vec::new(),
+            recorded_objects: Vec::new(),
             over_file: None,
         }
     }

@@ -1,6 +1,8 @@
 //! Creates or finds the objects that options name or describe: comparators, merge operators,
-//! caches, rate limiters.
+//! caches, rate limiters. Refuses names of objects that the user did not register.
 
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
@@ -10,7 +12,7 @@ use crate::block_cache::BlockCache;
 use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
-use crate::options::{self, CacheCapacity, FilterPolicy, PinningTier};
+use crate::options::{self, CacheCapacity, ColumnFamilyOptions, FilterPolicy, PinningTier};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
 
@@ -22,13 +24,96 @@ const DEFAULT_BLOCK_CACHE: usize = 32 << 20;
 /// The comparator of a column family whose options do not name one.
 const DEFAULT_COMPARATOR: &str = "leveldb.BytewiseComparator";
 
+/// The kind of a user-defined object without which a column family can be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ObjectKind {
+    MergeOperator,
+    CompactionFilter,
+    PrefixExtractor,
+}
+
+impl ObjectKind {
+    /// Returns the name of the option that names such an object.
+    fn option(self) -> &'static str {
+        match self {
+            Self::MergeOperator => "merge_operator",
+            Self::CompactionFilter => "compaction_filter",
+            Self::PrefixExtractor => "prefix_extractor",
+        }
+    }
+}
+
+impl fmt::Display for ObjectKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MergeOperator => "merge operator",
+            Self::CompactionFilter => "compaction filter",
+            Self::PrefixExtractor => "prefix extractor",
+        })
+    }
+}
+
 impl OpenOptions {
+    /// Returns the kinds and names of the objects that a column family's options name but that are
+    /// neither built in nor registered.
+    pub(crate) fn missing_objects<'a>(
+        &'a self,
+        options: &'a ColumnFamilyOptions,
+    ) -> impl Iterator<Item = (ObjectKind, &'a str)> {
+        named_objects(options).filter(|&(kind, name)| match kind {
+            ObjectKind::MergeOperator => self.find_merge_operator(name).is_none(),
+            ObjectKind::CompactionFilter => self.find_compaction_filter(name).is_none(),
+            ObjectKind::PrefixExtractor => self.find_prefix_extractor(name).is_none(),
+        })
+    }
+
+    /// Refuses options of the column family `family` that name an object which is neither built in
+    /// nor registered, so that a misspelt name does not silently switch a filter off. Objects that
+    /// [`OpenOptions::record_objects`] found may be missing.
+    ///
+    /// # Errors
+    /// Invalid argument, naming the option and the object.
+    pub(crate) fn check_objects(&self, family: &str, options: &ColumnFamilyOptions) -> Result<()> {
+        let is_recorded = |&(kind, name): &(ObjectKind, &str)| {
+            self.recorded_objects.iter().any(|(known, its)| *known == kind && its == name)
+        };
+        match self.missing_objects(options).find(|missing| !is_recorded(missing)) {
+            None => Ok(()),
+            Some((kind, name)) => Err(Error::invalid_argument(format!(
+                "column family '{family}': option {} names '{name}', which is neither built in nor \
+                 registered",
+                kind.option()
+            ))),
+        }
+    }
+
+    /// Records the objects that the OPTIONS file of the database in `home` names: a program may
+    /// open a database without having the objects of the program that created it. Without a
+    /// readable OPTIONS file there are none.
+    pub(crate) fn record_objects(&mut self, home: &Path) {
+        let Ok(loaded) = Self::load_from(Arc::clone(&self.storage), home) else { return };
+        let named = loaded.families.iter().flat_map(|(_, options)| named_objects(options));
+        self.recorded_objects = named.map(|(kind, name)| (kind, name.to_owned())).collect();
+    }
+
+    fn find_merge_operator(&self, name: &str) -> Option<MergeOperator> {
+        let own = self.merge_operators.iter().find(|operator| operator.name() == name);
+        own.cloned().or_else(|| MergeOperator::built_in(name))
+    }
+
+    fn find_compaction_filter(&self, name: &str) -> Option<CompactionFilter> {
+        let own = self.compaction_filters.iter().find(|filter| filter.name() == name);
+        own.cloned().or_else(|| CompactionFilter::built_in(name))
+    }
+
+    fn find_prefix_extractor(&self, name: &str) -> Option<PrefixExtractor> {
+        self.prefix_extractors.iter().find(|extractor| extractor.name() == name).cloned()
+    }
+
     /// Returns the compaction filter that a column family's options name, if it is registered or
     /// built in.
     pub(crate) fn compaction_filter(&self, family: &str) -> Option<CompactionFilter> {
-        let name = self.column_family(family).compaction_filter.id()?.to_owned();
-        let own = self.compaction_filters.iter().find(|filter| filter.name() == name);
-        own.cloned().or_else(|| CompactionFilter::built_in(&name))
+        self.find_compaction_filter(self.column_family(family).compaction_filter.id()?)
     }
 
     /// Returns the rate limiter of flushes and compactions, if there is one.
@@ -68,8 +153,8 @@ impl OpenOptions {
         let own = self.comparators.iter().find(|comparator| comparator.name() == recorded);
         own.cloned().or_else(|| Comparator::built_in(recorded)).ok_or_else(|| {
             Error::invalid_argument(format!(
-                "column family '{family}' was written with comparator '{recorded}', which is not \
-                 built in and was not supplied"
+                "column family '{family}' was written with comparator '{recorded}', which is \
+                 neither built in nor registered"
             ))
         })
     }
@@ -78,8 +163,7 @@ impl OpenOptions {
     pub(crate) fn merge_operator(&self, family: &str) -> FamilyMergeOperator {
         let option = &self.column_family(family).merge_operator;
         let Some(name) = option.id() else { return FamilyMergeOperator::None };
-        let own = self.merge_operators.iter().find(|operator| operator.name() == name);
-        match own.cloned().or_else(|| MergeOperator::built_in(name)) {
+        match self.find_merge_operator(name) {
             Some(MergeOperator::StringAppend { test_variant, delimiter }) => {
                 let set = option.property("delimiter").map(String::into_bytes);
                 let delimiter = set.unwrap_or(delimiter);
@@ -98,9 +182,7 @@ impl OpenOptions {
             options::PrefixExtractor::Fixed(length) => Some(PrefixExtractor::Fixed(*length)),
             options::PrefixExtractor::Capped(length) => Some(PrefixExtractor::Capped(*length)),
             options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
-            options::PrefixExtractor::Custom(name) => {
-                self.prefix_extractors.iter().find(|own| own.name() == *name).cloned()
-            }
+            options::PrefixExtractor::Custom(name) => self.find_prefix_extractor(name),
         }
     }
 
@@ -186,6 +268,21 @@ impl OpenOptions {
     pub(crate) fn uses_filters(&self, family: &str) -> bool {
         self.column_family(family).table_factory.filter_policy != FilterPolicy::None
     }
+}
+
+/// Returns the kinds and names of the objects of each [`ObjectKind`] that a column family's options
+/// name.
+fn named_objects(options: &ColumnFamilyOptions) -> impl Iterator<Item = (ObjectKind, &str)> {
+    let prefix_extractor = match &options.prefix_extractor {
+        options::PrefixExtractor::Custom(name) => Some(name.as_str()),
+        _ => None,
+    };
+    let named = [
+        (ObjectKind::MergeOperator, options.merge_operator.id()),
+        (ObjectKind::CompactionFilter, options.compaction_filter.id()),
+        (ObjectKind::PrefixExtractor, prefix_extractor),
+    ];
+    named.into_iter().filter_map(|(kind, name)| Some((kind, name?)))
 }
 
 /// Whether two names denote the same comparator: the bytewise comparator has two names.

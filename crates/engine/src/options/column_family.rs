@@ -253,25 +253,24 @@ option_table! {
         /// nothing is dropped, and writes stall if there is too much data.
         compaction_style: CompactionStyle = CompactionStyle::Level, Fixed, Honoured;
         /// Filter that drops or changes records in compactions: the built-in
-        /// `RemoveEmptyValueCompactionFilter`, or one that the user supplies in code.
+        /// `RemoveEmptyValueCompactionFilter`, or one that the program registers.
         compaction_filter: ObjectName = ObjectName::default(), Fixed, Honoured;
         /// Temperature assumed for tables whose temperature is unknown.
         default_temperature: Temperature = Temperature::UNKNOWN, Fixed, NoEffect(NO_TIERS);
         /// Updates values in memtables in place.
         inplace_update_support: bool = false, Fixed, NoEffect(NO_INPLACE);
-        /// Operator that combines merge operands; the user supplies it in code unless it is built
-        /// in.
+        /// Operator that combines merge operands; the program registers it unless it is built in.
         merge_operator: ObjectName = ObjectName::default(), Fixed, Honoured;
         /// Cache locality of the memtable's filter.
         bloom_locality: u32 = 0, Fixed,
             NoEffect(NO_MEMTABLE_FILTER);
-        /// Order of the keys; the user supplies it in code unless it is built in.
+        /// Order of the keys; the program registers it unless it is built in.
         comparator: ObjectName = ObjectName::new("leveldb.BytewiseComparator"), Fixed, Honoured;
         /// Omits filters of the last level, for workloads in which most reads find their keys.
         optimize_filters_for_hits: bool = false, Fixed, Honoured;
         /// Writes large values to blob files before the log.
         enable_blob_direct_write: bool = false, Fixed, NoEffect(NO_DIRECT_BLOBS);
-        /// Creates a compaction filter for each compaction; the user supplies it in code.
+        /// Creates a compaction filter for each compaction; the program registers it.
         compaction_filter_factory: ObjectName = ObjectName::default(), Fixed, NoEffect("only the filter that compaction_filter names is used");
         /// Amount of flushed memtables kept in memory, in bytes.
         max_write_buffer_size_to_maintain: i64 = 0, Fixed,

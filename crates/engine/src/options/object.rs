@@ -11,7 +11,7 @@ use super::value::OptionValue;
 /// The text of an option that names no object.
 const NONE: &str = "nullptr";
 
-/// The name of an object that is built in or that the user supplies in code.
+/// The name of an object that is built in or that the program registers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ObjectName {
     text: String,

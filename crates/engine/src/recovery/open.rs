@@ -79,6 +79,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
     let unrecovered = Unrecovered::for_writing(home, home_files, options);
     let mut found =
         unrecovered.read_manifest().and_then(ManifestRead::find_files).inspect_err(refused)?;
+    found.check_objects().inspect_err(refused)?;
     found.prepare_directories(&info_log).inspect_err(refused)?;
     let replayed = found.replay_logs().inspect_err(refused)?;
     for left_out in &replayed.left_out {
@@ -99,15 +100,30 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
 fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
     let options = options.sanitized(directory, false);
     check_database(options.database())?;
-    let named = options.column_families().map(str::to_owned).collect::<Vec<_>>();
-    for name in named.iter().map(String::as_str).chain(["default"]) {
-        check_column_family(options.column_family(name), options.database())
-            .map_err(|error| Error::invalid_argument(format!("column family '{name}': {error}")))?;
+    for name in options.column_families().chain(["default"]) {
+        check_column_family(options.column_family(name), options.database()).map_err(|error| {
+            Error::from(error).while_doing(format_args!("column family '{name}'"))
+        })?;
     }
     Ok(options)
 }
 
 impl FilesFound {
+    /// Refuses options that name unregistered objects, unless the database's OPTIONS file names
+    /// them, too.
+    fn check_objects(&mut self) -> Result<()> {
+        let Unrecovered { home, options, .. } = &mut self.unrecovered;
+        // Column families that the options name and the database does not have may be created.
+        let named = options.column_families().map(|name| options.column_family(name));
+        let existing = self.families.iter().map(|family| &family.options);
+        if existing.chain(named).any(|family| options.missing_objects(family).next().is_some()) {
+            options.record_objects(&home.path);
+        }
+        self.families
+            .iter()
+            .try_for_each(|family| options.check_objects(&family.name, &family.options))
+    }
+
     /// Creates missing directories, because the options may name new ones. Then tests in each
     /// directory which I/O modes work. Logs all modes, and adds a warning for each mode that
     /// differs from the requested one.
@@ -152,6 +168,9 @@ fn lock_and_create(
         return Err(Error::invalid_argument(message).in_file(&home.path));
     }
     if !is_there {
+        for name in options.column_families().chain(["default"]) {
+            options.check_objects(name, options.column_family(name))?;
+        }
         let id = new_identity();
         let is_durable = database.write_identity_file || database.write_dbid_to_manifest;
         let durable_id = if is_durable { id.as_str() } else { "" };

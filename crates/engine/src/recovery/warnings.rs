@@ -1,20 +1,19 @@
 //! Warnings about settings that a database does not follow. They go to the LOG and to the caller of
 //! `open`.
 //!
-//! Such settings are options that have no effect, objects that options name but that were not
-//! supplied, and compaction styles that are not implemented, whose compactions run only on request.
-//! The database works nevertheless, and its OPTIONS file keeps the settings.
+//! Such settings are options that have no effect, objects that the OPTIONS file names but that are
+//! not registered, and compaction styles that are not implemented, whose compactions run only on
+//! request. The database works nevertheless, and its OPTIONS file keeps the settings.
 
 use tailwater_format::compress::{Compression, CompressorOptions};
 use tailwater_io::Purpose;
 
 use crate::column_family::ColumnFamily;
-use crate::merge_operator::FamilyMergeOperator;
-use crate::open_options::OpenOptions;
+use crate::open_options::{ObjectKind, OpenOptions};
 use crate::options::{
     ColumnFamilyOptions, CompactionStyle, CompressionOptions, CompressionType, DbOptions,
-    FifoCompactionOptions, FilterPolicy, IoModeChoice, OptionTable, PrefixExtractor,
-    TailwaterOptions, UniversalCompactionOptions, sanitize_column_family,
+    FifoCompactionOptions, FilterPolicy, IoModeChoice, OptionTable, TailwaterOptions,
+    UniversalCompactionOptions, sanitize_column_family,
 };
 
 /// A setting that is not put into effect. The fields are the parts of the warning before and after
@@ -69,7 +68,7 @@ pub(crate) fn of_families<'a>(
 ) -> Vec<String> {
     let mut common: Vec<(Unmet, Vec<&str>)> = Vec::new();
     for family in families {
-        for unmet in of_family(all, family.name(), &family.options()) {
+        for unmet in of_family(all, &family.options()) {
             match common.iter_mut().find(|(other, _)| *other == unmet) {
                 Some((_, names)) => names.push(family.name()),
                 None => common.push((unmet, vec![family.name()])),
@@ -91,7 +90,7 @@ fn list(names: &[&str]) -> String {
     }
 }
 
-fn of_family(all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) -> Vec<Unmet> {
+fn of_family(all: &OpenOptions, options: &ColumnFamilyOptions) -> Vec<Unmet> {
     let mut unmet = Vec::new();
     // When options are sanitized, other defaults are derived from these two options. So both are
     // copied from `options` to `defaults`. Then the derived values in `defaults` equal those in
@@ -112,7 +111,7 @@ fn of_family(all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) -> Ve
     without_effect(&mut unmet, "metadata_cache_options.", " of the tables of", own, by_default);
     compression(&mut unmet, options);
     tables(&mut unmet, options);
-    objects(&mut unmet, all, name, options);
+    objects(&mut unmet, all, options);
     style(&mut unmet, options);
     unmet
 }
@@ -181,27 +180,23 @@ fn tables(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     unmet.push(Unmet { before, after: after.to_owned() });
 }
 
-/// Adds warnings about objects, such as a merge operator, that an option names but the user did not
-/// supply.
-fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) {
-    let mut missing = |what: &str, object: &str, outcome: &str| {
-        let before = format!("{what} '{object}' of");
-        unmet.push(Unmet { before, after: format!("was not supplied: {outcome}") });
-    };
-    if let FamilyMergeOperator::Unknown(operator) = all.merge_operator(name) {
-        let outcome = "merges are refused, and so are reads of keys that have merge operands";
-        missing("merge operator", &operator, outcome);
-    }
-    let filter = options.compaction_filter.id();
-    if let Some(filter) = filter.filter(|_| all.compaction_filter(name).is_none()) {
-        let outcome = "compactions keep the records that it would drop or change";
-        missing("compaction filter", filter, outcome);
-    }
-    if let PrefixExtractor::Custom(extractor) = &options.prefix_extractor
-        && all.prefix_extractor(name).is_none()
-    {
-        let outcome = "filters neither contain prefixes nor are searched for them";
-        missing("prefix extractor", extractor, outcome);
+/// Adds warnings about objects, such as a merge operator, that the OPTIONS file names but the user
+/// did not register.
+fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, options: &ColumnFamilyOptions) {
+    for (kind, name) in all.missing_objects(options) {
+        let outcome = match kind {
+            ObjectKind::MergeOperator => {
+                "merges are refused, and so are reads of keys that have merge operands"
+            }
+            ObjectKind::CompactionFilter => {
+                "compactions keep the records that it would drop or change"
+            }
+            ObjectKind::PrefixExtractor => {
+                "filters neither contain prefixes nor are searched for them"
+            }
+        };
+        let before = format!("{kind} '{name}' of");
+        unmet.push(Unmet { before, after: format!("is not registered: {outcome}") });
     }
 }
 

@@ -232,8 +232,8 @@ pub(crate) fn fold(
             })
         }
         FamilyMergeOperator::Unknown(name) => Err(Error::invalid_argument(format!(
-            "key '{key}' has merge operands, and merge operator '{name}' is not built in and was \
-             not supplied"
+            "key '{key}' has merge operands, and merge operator '{name}' is neither built in nor \
+             registered"
         ))),
         FamilyMergeOperator::None => Err(Error::invalid_argument(format!(
             "key '{key}' has merge operands, but its column family was opened without a merge \

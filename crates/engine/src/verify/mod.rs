@@ -40,7 +40,7 @@ pub enum Severity {
     /// A log or MANIFEST ends inside its last record, as after a crash.
     TornTail,
     /// A part of the database could not be verified, so it is unknown whether it is damaged.
-    /// Verifying it needs an unsupported feature, an object that was not supplied, such as a
+    /// Verifying it needs an unsupported feature, an object that is not registered, such as a
     /// comparator, or more open files than the process may have.
     Unsupported,
     /// Bytes contradict their checksum or each other, or something is missing.

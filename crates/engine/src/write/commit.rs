@@ -429,8 +429,8 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
             let (name, options) = (family.name(), family.options());
             let message = match options.merge_operator.id() {
                 Some(operator) => format!(
-                    "merge operator '{operator}' of column family '{name}' is not built in and \
-                     was not supplied"
+                    "merge operator '{operator}' of column family '{name}' is neither built \
+                     in nor registered"
                 ),
                 None => format!("column family '{name}' has no merge_operator"),
             };

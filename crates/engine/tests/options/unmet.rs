@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use tailwater::options::ColumnFamilyOptions;
 use tailwater::{
-    CompactRangeOptions, Db, ErrorKind, OpenOptions, ReadOptions, Result, WriteOptions,
+    CompactRangeOptions, CompactionFilter, CustomCompactionFilter, CustomMergeOperator,
+    CustomPrefixExtractor, Db, Error, ErrorKind, FilterContext, FilterDecision, FilteredValue,
+    MergeOperator, OpenOptions, PrefixExtractor, ReadOptions, Result, WriteOptions,
 };
 use tailwater_io::sim::SimStorage;
 
@@ -20,6 +22,48 @@ fn options(disk: &SimStorage, text: &str) -> OpenOptions {
         .expect("text");
     options.set_from_string(text).expect(text);
     options
+}
+
+/// A user's object that is every kind of object: it keeps all records, appends operands, and takes
+/// whole keys for prefixes. The field is its name.
+struct Mine(&'static str);
+
+impl CustomCompactionFilter for Mine {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+        FilterDecision::Keep
+    }
+}
+
+impl CustomMergeOperator for Mine {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn full_merge(&self, _: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        Some([&[base.unwrap_or_default()], operands].concat().join(&b","[..]))
+    }
+}
+
+impl CustomPrefixExtractor for Mine {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        Some(key)
+    }
+}
+
+/// Registers the objects `my.Filter`, `my.Operator` and `my.Prefixes`.
+fn register(options: &mut OpenOptions) {
+    options
+        .add_compaction_filter(CompactionFilter::Custom(Arc::new(Mine("my.Filter"))))
+        .add_merge_operator(MergeOperator::Custom(Arc::new(Mine("my.Operator"))))
+        .add_prefix_extractor(PrefixExtractor::Custom(Arc::new(Mine("my.Prefixes"))));
 }
 
 /// Returns the options recorded in the OPTIONS file of the database.
@@ -58,8 +102,8 @@ fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
 }
 
 /// Regression test: an OPTIONS file named user-defined objects, such as a compaction filter, that
-/// were not supplied to the opening. The database then either could not be opened for writing, or
-/// ignored the objects without a warning.
+/// were not registered for the opening. The database then either could not be opened for writing,
+/// or ignored the objects without a warning.
 #[test]
 fn missing_objects_are_reported_and_ignored() {
     let objects = [
@@ -81,7 +125,9 @@ fn missing_objects_are_reported_and_ignored() {
     };
     let text = format!("{}block_based_table_factory={{{}}}", assign(&objects), assign(&tables));
     let disk = SimStorage::new(1);
-    drop(Db::open(DB, &options(&disk, &text)).expect("a new database"));
+    let mut complete = options(&disk, &text);
+    register(&mut complete);
+    drop(Db::open(DB, &complete).expect("a new database"));
     let mut before = Vec::new();
     for _ in 0..2 {
         let options = loaded(&disk);
@@ -135,9 +181,10 @@ impl PrintAll for ColumnFamilyOptions {
 }
 
 #[test]
-fn merge_operands_stay_until_their_operator_is_supplied() {
+fn merge_operands_stay_until_their_operator_is_registered() {
     let disk = SimStorage::new(1);
-    let known = options(&disk, "merge_operator=stringappend");
+    let mut known = options(&disk, "merge_operator=my.Operator");
+    register(&mut known);
     let db = Db::open(DB, &known).expect("a new database");
     let family = db.cf_handle("default").expect("a family");
     put(&db, "a", "1");
@@ -147,6 +194,7 @@ fn merge_operands_stay_until_their_operator_is_supplied() {
     db.flush_cf(&family).expect("a flush");
     drop((family, snapshot, db));
 
+    // The OPTIONS file names the operator, so the program's options may, too.
     let unknown = options(&disk, "merge_operator=my.Operator");
     let db = Db::open(DB, &unknown).expect("the database");
     let reported = warning(&db, "my.Operator");
@@ -160,6 +208,66 @@ fn merge_operands_stay_until_their_operator_is_supplied() {
     let db = Db::open(DB, &known).expect("the database");
     assert_eq!(db.warnings(), [] as [String; 0]);
     assert_eq!(get(&db, "a").expect("a get").as_deref(), Some(&b"1,2"[..]));
+}
+
+/// A misspelt name in a program's own options must not silently switch its compaction filter off.
+#[test]
+fn the_programs_own_options_must_name_registered_objects() {
+    let objects = [
+        ("compaction_filter", "my.Filter"),
+        ("merge_operator", "my.Operator"),
+        ("prefix_extractor", "my.Prefixes"),
+    ];
+    for (option, name) in objects {
+        let disk = SimStorage::new(1);
+        let refusal =
+            format!("option {option} names 'not.{name}', which is neither built in nor registered");
+        let misspelt = format!("{option}=not.{name}");
+        let refused = |error: Error| {
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+            assert!(error.message().ends_with(&refusal), "{error}");
+        };
+        let mut wrong = options(&disk, &misspelt);
+        register(&mut wrong);
+        refused(Db::open(DB, &wrong).expect_err(&misspelt));
+        let nothing = Db::open_read_only(DB, &wrong).expect_err("no database was created");
+        assert_eq!(nothing.kind(), ErrorKind::NotFound);
+
+        let right = format!("{option}={name}");
+        let mut complete = options(&disk, &right);
+        register(&mut complete);
+        let db = Db::open(DB, &complete).expect("a database");
+        assert_eq!(db.warnings(), [] as [String; 0]);
+        refused(db.create_cf("other", wrong.column_family("other")).expect_err(&misspelt));
+        if option == "prefix_extractor" {
+            let change = [(option, &*format!("not.{name}"))];
+            refused(db.set_options_cf(db.default_cf(), &change).expect_err(&misspelt));
+        }
+        drop(db);
+        refused(Db::open(DB, &wrong).expect_err(&misspelt));
+        drop(Db::open_read_only(DB, &wrong).expect("reading is allowed"));
+
+        // Options that name what the OPTIONS file names are accepted, wherever they come from.
+        let mut copied = options(&disk, "");
+        copied.set_column_family("default", loaded(&disk).column_family("default").clone());
+        let mut over = options(&disk, "");
+        over.set_load_when_opened(&right);
+        for accepted in [loaded(&disk), options(&disk, &right), copied, over] {
+            let db = Db::open(DB, &accepted).expect("the database");
+            assert!(warning(&db, name).contains("is not registered"));
+        }
+
+        let mut added = loaded(&disk);
+        added.set_column_family_from_string("default", &misspelt).expect("options");
+        refused(Db::open(DB, &added).expect_err(&misspelt));
+        let mut over = options(&disk, "");
+        over.set_load_when_opened(&misspelt);
+        refused(Db::open(DB, &over).expect_err(&misspelt));
+        // A name of one kind of object does not permit it for another kind.
+        let other = if option == "merge_operator" { "compaction_filter" } else { "merge_operator" };
+        let error = Db::open(DB, &options(&disk, &format!("{other}={name}")));
+        error.expect_err("an object of another kind");
+    }
 }
 
 #[test]

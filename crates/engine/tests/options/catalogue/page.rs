@@ -27,10 +27,12 @@ The last column has one of three forms:
   values named there, which switch it off. Otherwise data would be lost, or RocksDB could not open
   the database. Opening for reading still works.
 
-Objects that options name and that are not supplied in code are reported in the same way. Without
-its comparator a column family is not opened. Without its merge operator, merges are refused, and so
-are reads of keys that have merge operands, which stay unchanged. The database works without other
-objects, as in RocksDB.
+User-defined objects that the OPTIONS file names and that the program did not register are reported
+in the same way. Without its comparator a column family is not opened. Without its merge operator,
+merges are refused, and so are reads of keys that have merge operands, which stay unchanged. The
+database works without other objects, as in RocksDB. If the program's options name a merge operator,
+compaction filter or prefix extractor that is neither registered nor named by the OPTIONS file, the
+database is not opened for writing.
 
 Options marked *while open* can be changed through `Db::set_options`, `Db::set_database_options` and
 `tailwater db set-options`. They take effect immediately, but a running flush or compaction keeps

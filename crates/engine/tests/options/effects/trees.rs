@@ -106,19 +106,6 @@ effects! {
         }
     }
 
-    a_missing_compaction_filter_is_reported shows "compaction_filter" {
-        let scene = open("compaction_filter=mine");
-        assert_eq!(
-            scene.db.warnings(),
-            ["compaction filter 'mine' of 'default' was not supplied: compactions keep the records \
-              that it would drop or change"]
-        );
-        scene.fill(0, 3, 10);
-        scene.flush();
-        scene.compact();
-        assert_eq!(scene.scan(), 3);
-    }
-
     levels_are_filled_from_the_last_or_the_first shows "level_compaction_dynamic_level_bytes" {
         for (text, level) in [("true", 6), ("false", 1)] {
             let scene = open(&format!("level_compaction_dynamic_level_bytes={text}"));

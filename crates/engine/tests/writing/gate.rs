@@ -18,6 +18,8 @@ use crate::fuse::{Fuse, Object};
 pub(crate) enum Call {
     Open(Purpose),
     Link,
+    CreateDirectory,
+    Rename,
     /// A durable write (`RWF_DSYNC`) of a block.
     WriteDurably,
     /// A write of a block to a log.
@@ -137,8 +139,8 @@ impl Barrier {
 
 impl Storage for Gate {
     tailwater_testkit::forward_storage!(
-        files: rename, remove_directory, list, create_directory, metadata, identity,
-        canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
+        files: remove_directory, list, metadata, identity, canonical_path, capabilities,
+        resident_pages, sync_directory, lock, statistics,
     );
 
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
@@ -166,6 +168,16 @@ impl Storage for Gate {
     fn link(&self, existing: &Path, new: &Path) -> Result<()> {
         self.barrier.pass(Call::Link);
         self.files.link(existing, new)
+    }
+
+    fn create_directory(&self, path: &Path) -> Result<()> {
+        self.barrier.pass(Call::CreateDirectory);
+        self.files.create_directory(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.barrier.pass(Call::Rename);
+        self.files.rename(from, to)
     }
 }
 

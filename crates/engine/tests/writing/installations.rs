@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use tailwater::options::{ColumnFamilyOptions, DbPath};
 use tailwater::{
     ColumnFamily, CompactRangeOptions, Db, ErrorKind, IngestOptions, ReadOptions, Result,
     WriteBatch,
@@ -266,6 +267,38 @@ fn writes_continue_while_a_flush_syncs_the_complete_logs() {
         flush.join().expect("a thread").expect("a flush");
     });
     scene.check_reopened(&[("default", "n", Some("1")), ("second", "m", Some("1"))]);
+}
+
+/// Regression test: creating or dropping a column family blocked all writes while it created the
+/// directories and wrote the OPTIONS file, which is renamed into place.
+#[test]
+fn writes_continue_while_column_families_are_created_and_dropped() {
+    let scene = Scene::new();
+    let mut elsewhere = ColumnFamilyOptions::clone(&scene.first.options());
+    elsewhere.cf_paths = vec![DbPath { path: "/elsewhere".into(), target_size: 0 }];
+    let create = || scene.db.create_cf("third", &elsewhere).map(drop);
+    let drop_second = || scene.db.drop_cf(&scene.second);
+    let changes: [(Call, &(dyn Fn() -> Result<()> + Sync)); 3] =
+        [(Call::CreateDirectory, &create), (Call::Rename, &create), (Call::Rename, &drop_second)];
+    for (number, (call, change)) in changes.into_iter().enumerate() {
+        if let Ok(third) = scene.db.cf_handle("third") {
+            scene.db.drop_cf(&third).expect("a drop");
+        }
+        let value = number.to_string();
+        scene.gate.stop(call, 0);
+        thread::scope(|scope| {
+            let opening = Opening(&scene.gate);
+            let changing = scope.spawn(change);
+            scene.gate.wait();
+            let put = scope.spawn(|| scene.db.put_cf(&scene.first, "m", &value));
+            wait_for("a put", || put.is_finished());
+            put.join().expect("a thread").expect("a put");
+            assert!(!changing.is_finished());
+            drop(opening);
+            changing.join().expect("a thread").expect("a change");
+        });
+    }
+    scene.check_reopened(&[("default", "m", Some("2"))]);
 }
 
 /// Tests that a write that waits for another thread's sync of a log fails if that sync fails. The

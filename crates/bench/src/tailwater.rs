@@ -64,7 +64,7 @@ impl Store for Tailwater {
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
         let mut found = 0;
-        for value in self.db.multi_get_cf_opt(&self.family, keys, &self.reads) {
+        for value in self.db.batched_multi_get_cf_opt(&self.family, keys, &self.reads) {
             found += usize::from(value?.is_some());
         }
         Ok(found)

@@ -12,6 +12,8 @@ mod direct_compactions;
 mod io_modes;
 #[path = "concurrency/ledger.rs"]
 mod ledger;
+#[path = "concurrency/multi_gets.rs"]
+mod multi_gets;
 #[path = "concurrency/opening.rs"]
 mod opening;
 #[path = "concurrency/process.rs"]

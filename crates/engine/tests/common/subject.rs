@@ -139,7 +139,7 @@ impl Subject<'_> {
             let keys: Vec<Vec<u8>> = (0..rng.usize(..60)).map(|_| self.random_key(rng)).collect();
             let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
             let options = self.random_read_options(rng);
-            let values = self.db.multi_get_cf_opt(self.family, &keys, &options);
+            let values = self.db.batched_multi_get_cf_opt(self.family, &keys, &options);
             assert_eq!(values.len(), keys.len(), "{}", self.context);
             for (key, value) in keys.iter().zip(&values) {
                 let context = || format!("{}: multi_get of '{}'", self.context, key.escape_ascii());

@@ -172,7 +172,8 @@ fn a_multi_get_has_its_own_counts() {
     counted.put("b", "45");
     counted.moved();
     let keys: [&[u8]; 3] = [b"b", b"nothing", b"a"];
-    let values = counted.db.multi_get_cf_opt(&counted.family(), &keys, &ReadOptions::default());
+    let values =
+        counted.db.batched_multi_get_cf_opt(&counted.family(), &keys, &ReadOptions::default());
     assert!(values.iter().all(Result::is_ok));
     assert_eq!(counted.measured("db.multiget.micros").0, 1);
     assert_eq!(counted.measured("bytes.per.multiget"), (1, 5));

@@ -48,7 +48,7 @@ fn use_it(db: &Db, round: &str) {
     for key in ["table", "synced", round] {
         assert!(get(db, key).is_some(), "{key} in {round}");
     }
-    let values = db.multi_get_cf_opt(&family, &["table", "batch", "nothing"], &none);
+    let values = db.batched_multi_get_cf_opt(&family, &["table", "batch", "nothing"], &none);
     assert_eq!(values.iter().filter(|value| matches!(value, Ok(Some(_)))).count(), 2);
     let snapshot = Some(db.snapshot());
     let mut iterator =

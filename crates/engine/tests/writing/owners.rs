@@ -29,16 +29,25 @@ fn write_options() -> WriteOptions {
 }
 
 /// Calls that only read.
-const READS: [Call; 8] = [
+const READS: [Call; 9] = [
     ("get", |db, family, options| db.get_cf_opt(family, KEY, options).map(drop)),
     ("get_into", |db, family, options| {
         db.get_into_cf_opt(family, KEY, options, &mut Vec::new()).map(drop)
     }),
     ("get_pinned", |db, family, options| db.get_pinned_cf_opt(family, KEY, options).map(drop)),
-    ("multi_get", |db, family, options| {
-        let values = db.multi_get_cf_opt(family, &[KEY, b"other"], options);
+    ("batched_multi_get", |db, family, options| {
+        let values = db.batched_multi_get_cf_opt(family, &[KEY, b"other"], options);
         assert_eq!(values.len(), 2, "an answer for each key");
         values.into_iter().try_for_each(|value| value.map(drop))
+    }),
+    ("multi_get", |db, family, options| {
+        // The key of a column family of this opening is read nevertheless.
+        let values = db.multi_get_cf_opt(&[(db.default_cf(), KEY), (family, KEY)], options);
+        let [of_default, of_family] = values.try_into().expect("a result for each key");
+        if options.snapshot.is_none() {
+            of_default.expect("a get");
+        }
+        of_family.map(drop)
     }),
     ("iterator", |db, family, options| db.raw_iterator_cf_opt(family, options).map(drop)),
     ("approximate_sizes", |db, family, _| {
@@ -51,7 +60,7 @@ const READS: [Call; 8] = [
 ];
 
 /// The first `SNAPSHOT_READS` calls in [`READS`] use the snapshot in the read options.
-const SNAPSHOT_READS: usize = 5;
+const SNAPSHOT_READS: usize = 6;
 
 /// Calls that change the database or its tables.
 const CHANGES: [Call; 11] = [

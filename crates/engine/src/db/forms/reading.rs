@@ -144,19 +144,19 @@ impl Db {
     /// Returns the values of several keys in the column family `default`, as of one point in time,
     /// in the order of `keys`; `None` for a key without a value.
     ///
-    /// Like [`Db::multi_get_cf_opt`] with default options.
+    /// Like [`Db::batched_multi_get_cf_opt`] with default options.
     ///
     /// # Errors
     /// For each key, errors from reading files and of the merge operator.
     #[inline]
     pub fn multi_get(&self, keys: &[impl AsRef<[u8]>]) -> Vec<Result<Option<PinnedValue>>> {
-        self.multi_get_cf_opt(self.default_cf(), keys, &READ)
+        self.batched_multi_get_cf_opt(self.default_cf(), keys, &READ)
     }
 
     /// Returns the values of several keys in the column family `default`, as of one point in time,
     /// in the order of `keys`; `None` for a key without a value.
     ///
-    /// Like [`Db::multi_get_cf_opt`], with the given options.
+    /// Like [`Db::batched_multi_get_cf_opt`], with the given options.
     ///
     /// # Errors
     /// For each key, errors from reading files and of the merge operator; invalid argument, for a
@@ -167,11 +167,28 @@ impl Db {
         keys: &[impl AsRef<[u8]>],
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedValue>>> {
-        self.multi_get_cf_opt(self.default_cf(), keys, options)
+        self.batched_multi_get_cf_opt(self.default_cf(), keys, options)
     }
 
     /// Returns the values of several keys in `family`, as of one point in time, in the order of
     /// `keys`; `None` for a key without a value.
+    ///
+    /// Like [`Db::batched_multi_get_cf_opt`] with default options.
+    ///
+    /// # Errors
+    /// For each key, errors from reading files and of the merge operator; invalid argument, for a
+    /// column family that was not obtained from this `Db` or a clone of it.
+    #[inline]
+    pub fn batched_multi_get_cf(
+        &self,
+        family: &ColumnFamily,
+        keys: &[impl AsRef<[u8]>],
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        self.batched_multi_get_cf_opt(family, keys, &READ)
+    }
+
+    /// Returns the values of several keys, each with the column family to search, as of one point
+    /// in time, in the order of `keys`; `None` for a key without a value.
     ///
     /// Like [`Db::multi_get_cf_opt`] with default options.
     ///
@@ -181,10 +198,9 @@ impl Db {
     #[inline]
     pub fn multi_get_cf(
         &self,
-        family: &ColumnFamily,
-        keys: &[impl AsRef<[u8]>],
+        keys: &[(&ColumnFamily, impl AsRef<[u8]>)],
     ) -> Vec<Result<Option<PinnedValue>>> {
-        self.multi_get_cf_opt(family, keys, &READ)
+        self.multi_get_cf_opt(keys, &READ)
     }
 
     /// Creates an iterator over the column family `default`. It can seek, and has no position

@@ -69,7 +69,7 @@ impl Work<'_> {
         options: &ReadOptions,
     ) -> Result<(), String> {
         let keys: Vec<&[u8]> = wanted.iter().map(|(key, _)| &**key).collect();
-        let found = self.db.multi_get_cf_opt(family, &keys, options);
+        let found = self.db.batched_multi_get_cf_opt(family, &keys, options);
         for ((key, value), found) in wanted.iter().zip(found) {
             let found = found.map_err(text("getting keys"))?;
             compare(family, key, found.as_deref(), Some(value))?;

@@ -1,7 +1,7 @@
 //! Produces two messages and consumes them. Run it with
 //! `cargo run -p tailwater-log --example produce_consume`.
 
-use tailwater_log::batch::{Batch, Builder};
+use tailwater_log::batch::Builder;
 use tailwater_log::{Consumer, Log, LogOptions, Strategy, TopicOptions};
 
 #[cfg_attr(test, test)]
@@ -18,8 +18,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     partition.append(&batch.finish())?.ticket.wait()?; // the batch survives the process
 
     let polled = partition.poll(Strategy::First, 10)?;
-    for message in Batch::decode(&polled.to_vec())?.messages() {
-        println!("{}: {}", message.offset_delta, String::from_utf8_lossy(message.payload));
+    for message in &polled {
+        let message = message?;
+        println!("{}: {}", message.offset, String::from_utf8_lossy(message.payload));
     }
     let done = polled.end_offset() - 1;
     log.store_offset(partition.id(), Consumer::Single(1), done)?.wait()?;

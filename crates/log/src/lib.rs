@@ -6,7 +6,7 @@
 //! protocol, in memory and on disk.
 //!
 //! ```
-//! use tailwater_log::batch::{Batch, Builder};
+//! use tailwater_log::batch::Builder;
 //! use tailwater_log::{Log, LogOptions, Strategy, TopicOptions};
 //!
 //! # let directory = tempfile::tempdir()?;
@@ -22,9 +22,9 @@
 //! let appended = partition.append(&batch.finish())?;
 //! appended.ticket.wait()?; // the batch survives the process
 //!
-//! let polled = partition.poll(Strategy::Offset(1), 10)?.to_vec();
-//! let message = Batch::decode(&polled)?.messages().next().expect("a message");
-//! assert_eq!(message.payload, b"a pear");
+//! let polled = partition.poll(Strategy::Offset(1), 10)?;
+//! let message = polled.messages().next().expect("a message")?;
+//! assert_eq!((message.offset, message.payload), (1, &b"a pear"[..]));
 //! log.close()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -70,7 +70,8 @@ pub use log::{Log, Modes, OpenReport};
 pub use offsets::Consumer;
 pub use options::{Durability, IoModeChoice, LogOptions, PartialBlocks, TailMemory, TopicOptions};
 pub use partition::{
-    Appended, Partition, PartitionStats, Piece, Polled, Recovered, Strategy, VerifiedBatch,
+    Appended, Partition, PartitionStats, Piece, Polled, PolledMessage, PolledMessages, Recovered,
+    Strategy, VerifiedBatch,
 };
 pub use storage::{Clock, SharedMemory, Storage};
 pub use ticket::Ticket;

@@ -70,6 +70,7 @@ mod append;
 mod commands;
 mod owner;
 mod poll;
+mod polled;
 pub(crate) mod recovery;
 mod removal;
 mod steps;
@@ -79,7 +80,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 pub use append::{Appended, VerifiedBatch};
-pub use poll::{Piece, Polled, Strategy};
+pub use poll::Strategy;
+pub use polled::{Piece, Polled, PolledMessage, PolledMessages};
 pub use recovery::Recovered;
 
 use owner::Owner;

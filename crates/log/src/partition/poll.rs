@@ -4,13 +4,13 @@
 //! tail: nothing is copied and no lock is taken. From a segment it reads with prefetching, and
 //! keeps nothing in memory afterwards, so that a consumer that is catching up evicts nothing.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
 use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header, Part};
 use tailwater_format::message::name::Kind;
-use tailwater_io::buffer::{AppendedBytes, AppendedSlice};
+use tailwater_io::buffer::AppendedBytes;
 
+use super::polled::{Piece, Polled};
 use super::{Partition, Snapshot};
 use crate::segment::{Cursor, Segment};
 use crate::tail::{Chunk, Walk};
@@ -33,87 +33,6 @@ pub enum Strategy {
     /// The first of the partition's last `count` messages, where `count` is the number of messages
     /// that the poll requests.
     Last,
-}
-
-/// A piece of a poll's bytes: one or more whole batches, or part of a batch. Access to the bytes
-/// copies nothing.
-#[derive(Debug, Clone)]
-pub struct Piece(Source);
-
-/// Where the bytes of a piece are.
-#[derive(Debug, Clone)]
-enum Source {
-    /// Messages or whole batches, in the tail's memory.
-    Tail(AppendedSlice),
-    /// The header for part of a batch; the next piece contains the messages of that part.
-    Header(Box<[u8; HEADER_BYTES]>),
-    /// Bytes that were read from a segment.
-    Read(Arc<Vec<u8>>),
-}
-
-impl Piece {
-    /// Returns whether the piece is only the header of a batch. This is the case if the poll
-    /// returns part of a batch; the next piece then contains the messages of that part.
-    pub fn is_header(&self) -> bool {
-        matches!(self.0, Source::Header(_))
-    }
-
-    /// Returns whether the bytes are in the memory of the partition's tail. That memory cannot be
-    /// released before the piece is dropped.
-    pub fn is_in_tail(&self) -> bool {
-        matches!(self.0, Source::Tail(_))
-    }
-}
-
-impl Deref for Piece {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        match &self.0 {
-            Source::Tail(slice) => slice,
-            Source::Header(header) => &header[..],
-            Source::Read(bytes) => bytes,
-        }
-    }
-}
-
-impl AsRef<[u8]> for Piece {
-    fn as_ref(&self) -> &[u8] {
-        self
-    }
-}
-
-/// The result of a poll: batches in wire format.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
-pub struct Polled {
-    /// Incarnation of the partition that the messages belong to.
-    pub incarnation: u64,
-    /// Offset of the partition's last readable message; `None` if there is none.
-    pub last_offset: Option<u64>,
-    /// Offset of the first message returned.
-    pub first_offset: u64,
-    /// Number of messages returned.
-    pub count: u32,
-    /// The batches: the concatenation of these pieces.
-    pub pieces: Vec<Piece>,
-}
-
-impl Polled {
-    /// Returns the total length of all pieces, in bytes.
-    pub fn length(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.len()).sum()
-    }
-
-    /// Returns the offset after the last message returned.
-    pub fn end_offset(&self) -> u64 {
-        self.first_offset + u64::from(self.count)
-    }
-
-    /// Returns the bytes of all pieces, concatenated.
-    pub fn to_vec(&self) -> Vec<u8> {
-        self.pieces.iter().flat_map(|piece| piece.iter()).copied().collect()
-    }
 }
 
 /// The progress of a poll: the next offset, the number of messages and bytes still to be read, and
@@ -151,7 +70,7 @@ impl Wanted {
 impl Partition {
     /// Returns messages, beginning with the message that the strategy selects: at most `count`
     /// messages, and at most about 1 MiB in total. Returns no messages at the end of the partition,
-    /// or if the partition was deleted.
+    /// or if the partition was deleted. [`Polled::messages`] iterates over them.
     ///
     /// Messages that are not in memory are read from a segment, which blocks on the device. A
     /// caller that must not block uses [`Self::poll_memory`].
@@ -262,7 +181,7 @@ impl Partition {
         let mut bytes = Vec::new();
         let copied = self.copy_batches(&mut cursor, segment_end, wanted, &mut bytes);
         if !bytes.is_empty() {
-            wanted.polled.pieces.push(Piece(Source::Read(Arc::new(bytes))));
+            wanted.polled.pieces.push(Piece::read(bytes));
         }
         copied?;
         if wanted.offset < segment_end {
@@ -470,8 +389,8 @@ fn poll_chunk(chunk: &Chunk, bytes: &AppendedBytes, limit: u64, wanted: &mut Wan
         let start = part.messages.as_ptr().addr() - whole.as_ptr().addr() + range.start;
         let slice = bytes.slice(start..start + part.messages.len());
         let first = wanted.offset;
-        wanted.polled.pieces.push(Piece(Source::Header(Box::new(part.header.encode()))));
-        wanted.polled.pieces.extend(slice.map(|slice| Piece(Source::Tail(slice))));
+        wanted.polled.pieces.push(Piece::header(&part.header));
+        wanted.polled.pieces.extend(slice.map(Piece::tail));
         wanted.took(first, part.header.count, HEADER_BYTES + part.messages.len());
     }
     push_run(bytes, run, wanted);
@@ -479,5 +398,5 @@ fn poll_chunk(chunk: &Chunk, bytes: &AppendedBytes, limit: u64, wanted: &mut Wan
 
 fn push_run(bytes: &AppendedBytes, run: Option<std::ops::Range<usize>>, wanted: &mut Wanted) {
     let slice = run.and_then(|run| bytes.slice(run));
-    wanted.polled.pieces.extend(slice.map(|slice| Piece(Source::Tail(slice))));
+    wanted.polled.pieces.extend(slice.map(Piece::tail));
 }

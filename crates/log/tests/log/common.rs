@@ -106,15 +106,25 @@ impl Model {
 }
 
 /// Returns the offset of each message in a poll's result and the number in its payload. Verifies
-/// all checksums and payloads.
+/// all checksums and payloads, and that [`Polled::messages`] returns the same messages.
 pub(crate) fn messages(polled: &Polled) -> Vec<(u64, u64)> {
     let bytes = polled.to_vec();
     let mut rest = &bytes[..];
+    let mut iterated = polled.messages();
     let mut found = Vec::new();
     while !rest.is_empty() {
         let batch = Batch::decode_verified(rest).expect("a whole batch");
         let base = batch.header().base_offset;
         for message in batch.messages() {
+            let same = iterated.next().expect("as many messages").expect("a message");
+            let (header, delta_us) = (batch.header(), u64::from(message.timestamp_delta_us));
+            assert_eq!(same.offset, base + u64::from(message.offset_delta));
+            assert_eq!(same.timestamp_us, header.base_timestamp_us);
+            assert_eq!(same.origin_timestamp_us, header.origin_timestamp_us + delta_us);
+            assert_eq!(
+                (same.id, same.payload, same.user_headers),
+                (message.id, message.payload, message.user_headers)
+            );
             let number = u64::from_le_bytes(message.payload[..8].try_into().expect("8 bytes"));
             assert_eq!(message.payload, payload(number, message.payload.len()));
             found.push((base + u64::from(message.offset_delta), number));
@@ -122,6 +132,7 @@ pub(crate) fn messages(polled: &Polled) -> Vec<(u64, u64)> {
         rest = &rest[batch.header().length as usize..];
     }
     assert_eq!(found.len(), polled.count as usize);
+    assert_eq!(iterated.next().map(Result::unwrap), None);
     if let Some((first, _)) = found.first() {
         assert_eq!(*first, polled.first_offset);
     }

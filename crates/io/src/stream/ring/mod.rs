@@ -246,9 +246,8 @@ impl RingRequests {
     /// Moves the requests whose completions have arrived from `pending` to `done`.
     fn reap(&mut self) {
         for end in self.ring.completion() {
-            let Some(request) = self.pending.remove(&end.user_data()) else {
-                unreachable!("the kernel completes each request once")
-            };
+            // A request whose completion arrives after `lose` has failed it is no longer pending.
+            let Some(request) = self.pending.remove(&end.user_data()) else { continue };
             let result = usize::try_from(end.result());
             let result = result.map_err(|_| Errno::from_raw_os_error(-end.result()));
             self.done.push_back((request, result));

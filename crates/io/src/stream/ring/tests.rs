@@ -94,6 +94,27 @@ fn requests_in_flight_complete_although_the_ring_fails() {
     assert!(chunk.buffer[..] == [7; REQUEST]);
 }
 
+/// Regression test: the completion of a request that had already failed, because its completion had
+/// not arrived in time, panicked.
+#[test]
+fn a_completion_that_arrives_after_its_request_has_failed_is_ignored() {
+    let Some((mut ring, source, writing, pool)) = set_up() else { return };
+    for index in 0..2 {
+        ring.submit(&source, index, pool.try_acquire(REQUEST).unwrap());
+    }
+    break_ring(&ring);
+    ring.enter(0);
+    ring.polls_left = 3;
+    assert!(ring.wait().error.is_some());
+    for _ in 0..2 {
+        assert_eq!(rustix::io::write(&writing, &[7; REQUEST]).unwrap(), REQUEST);
+    }
+    ring.polls_left = LOOKS_MAX;
+    let chunk = ring.wait();
+    assert_eq!((chunk.index, chunk.error.is_none()), (1, true));
+    assert!(chunk.buffer[..] == [7; REQUEST]);
+}
+
 #[test]
 fn a_request_that_never_ends_fails_and_the_kernel_keeps_its_buffer() {
     let Some((mut ring, source, writing, pool)) = set_up() else { return };

@@ -222,7 +222,7 @@ fn rejected_phrases(path: &str, text: &str) -> Vec<String> {
 #[test]
 fn prose_avoids_rejected_phrases() {
     let mut found = Vec::new();
-    for ending in [".rs", ".md", ".sh", ".py"] {
+    for ending in [".rs", ".md", ".sh", ".py", ".toml", ".txt"] {
         for (path, text) in files(ending) {
             found.extend(rejected_phrases(&path, &text));
         }

@@ -16,7 +16,9 @@
 //! let topic = log.create_topic(stream, None, "orders", &TopicOptions::default(), 1)?;
 //! let partition = log.partition(topic.partition(0))?;
 //!
-//! let mut batch = Builder::new(0);
+//! // The producer's time, in microseconds since 1970. Each message has an id, a time after the
+//! // batch's, a payload and user headers.
+//! let mut batch = Builder::new(1_700_000_000_000_000);
 //! batch.push(1, 0, b"three apples", b"")?;
 //! batch.push(2, 0, b"a pear", b"")?;
 //! let appended = partition.append(&batch.finish())?;
@@ -28,6 +30,8 @@
 //! log.close()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The example `produce_consume` also stores a consumer's progress and resumes there.
 //!
 //! # Durability
 //!

@@ -14,7 +14,7 @@ impl Log {
     /// stream is durable on return, as are all changes of streams, topics and partitions.
     ///
     /// # Errors
-    /// `AlreadyExists`, if the name or the id is in use; `InvalidArgument`, if the name is invalid;
+    /// Already exists, if the name or the id is in use; invalid argument, if the name is invalid;
     /// I/O errors.
     pub fn create_stream(&self, id: Option<u32>, name: &str) -> Result<u32> {
         self.catalog.create_stream(id, name, self.env.clock.wall_us())

@@ -34,11 +34,10 @@ impl Partition {
     /// acknowledge only persisted appends, once they are persisted.
     ///
     /// # Errors
-    /// `Full`, if there is no memory now, or while a command such as a purge or truncation is
+    /// Full, if there is no memory now, or while a command such as a purge or truncation is
     /// pending. Then nothing was appended, and [`Self::try_append_or`] notifies the caller when it
-    /// can retry. `InvalidArgument`, if the batch is damaged or too large. `NoSpace` or `Io`, if an
-    /// earlier write to a segment failed. `Closed`, if the log was closed; `NotFound`, if the
-    /// partition was deleted.
+    /// can retry. Invalid argument, if the batch is damaged or too large; no space or I/O, if an
+    /// earlier write to a segment failed; closed; not found, if the partition was deleted.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
         self.try_append_verified(&self.verify(batch)?)
     }

@@ -34,6 +34,9 @@ impl Partition {
 
     /// Persists all earlier appends, and syncs them if `is_synced`, whatever the topic's
     /// durability.
+    ///
+    /// # Errors
+    /// The ticket's: closed; not found, if the partition was deleted; I/O errors from writing.
     pub fn flush(&self, is_synced: bool) -> Ticket {
         self.submit_for(|owner| Effect::Flush {
             incarnation: owner.incarnation,
@@ -44,11 +47,15 @@ impl Partition {
 
     /// Removes all messages. The next message has offset 0. Unacknowledged earlier appends are
     /// acknowledged, and their messages are removed too.
+    ///
+    /// # Errors
+    /// The ticket's: closed; not found, if the partition was deleted; I/O errors from the catalog.
     pub fn purge(&self) -> Ticket {
         self.submit(Effect::Purge)
     }
 
     /// Removes the messages whose offsets are `offset` or above. The next message has this offset.
+    /// An offset at or above the end of the partition has no effect.
     ///
     /// A batch is kept or removed as a whole: if the offset is inside a batch, the ticket fails
     /// with an invalid argument error that states where the batch begins and ends.
@@ -56,6 +63,10 @@ impl Partition {
     /// Stored offsets of consumers stay as they are until the log is opened again. A consumer whose
     /// stored offset is beyond the end would miss new messages, so prefer
     /// [`Log::truncate`](crate::Log::truncate), which lowers these offsets.
+    ///
+    /// # Errors
+    /// The ticket's: invalid argument, if the offset is inside a batch or below the first message;
+    /// closed; not found, if the partition was deleted; I/O errors.
     pub fn truncate(&self, offset: u64) -> Ticket {
         self.truncate_and_clamp(offset, None)
     }
@@ -96,12 +107,18 @@ impl Partition {
 
     /// Removes up to `count` of the oldest sealed segments, as long as the messages of each are all
     /// below offset `below`.
+    ///
+    /// # Errors
+    /// The ticket's: closed; not found, if the partition was deleted; I/O errors.
     pub fn delete_segments(&self, count: usize, below: u64) -> Ticket {
         self.submit(Effect::DeleteSegments { count, below })
     }
 
     /// Removes expired segments, and the oldest segments while the partition exceeds its size
     /// limit, according to the topic's options.
+    ///
+    /// # Errors
+    /// The ticket's: closed; not found, if the partition was deleted; I/O errors.
     pub fn retain(&self) -> Ticket {
         self.submit(Effect::Retain)
     }

@@ -73,7 +73,8 @@ impl Partition {
     /// or if the partition was deleted. [`Polled::messages`] iterates over them.
     ///
     /// Messages that are not in memory are read from a segment, which blocks on the device. A
-    /// caller that must not block uses [`Self::poll_memory`].
+    /// caller that must not block uses [`Self::poll_memory`]. The log does not notify consumers of
+    /// new messages: a consumer at the end of the partition polls again later.
     ///
     /// # Errors
     /// Corruption, with the file and, if known, the offset; I/O errors.
@@ -119,10 +120,11 @@ impl Partition {
         reads: bool,
     ) -> Result<Option<Polled>> {
         let end = snapshot.progress.visible_end();
-        let last_offset = end.checked_sub(1).filter(|_| end > snapshot.start_offset);
+        let partition_last_offset = end.checked_sub(1).filter(|_| end > snapshot.start_offset);
         let incarnation = snapshot.incarnation;
-        let nothing = Polled { incarnation, last_offset, first_offset: end, ..Polled::default() };
-        if last_offset.is_none() || count == 0 {
+        let nothing =
+            Polled { incarnation, partition_last_offset, first_offset: end, ..Polled::default() };
+        if partition_last_offset.is_none() || count == 0 {
             return Ok(Some(nothing));
         }
         let offset = match strategy {
@@ -140,9 +142,9 @@ impl Partition {
         if offset >= end {
             return Ok(Some(nothing));
         }
-        let polled = Polled { incarnation, last_offset, first_offset: offset, ..Polled::default() };
+        let polled = Polled { first_offset: offset, ..nothing };
         let mut wanted = Wanted { offset, count, bytes: POLL_BYTES, polled };
-        // Reads from one segment after the other, and after the last segment from memory.
+        // Each message is read from memory if it is there, otherwise from its segment.
         while !wanted.is_done() && wanted.offset < end {
             let before = wanted.offset;
             if !poll_chunks(snapshot, end, &mut wanted) {

@@ -83,7 +83,7 @@ pub struct Polled {
     /// Incarnation of the partition that the messages belong to.
     pub incarnation: u64,
     /// Offset of the partition's last readable message; `None` if there is none.
-    pub last_offset: Option<u64>,
+    pub partition_last_offset: Option<u64>,
     /// Offset of the first message returned.
     pub first_offset: u64,
     /// Number of messages returned.
@@ -101,6 +101,12 @@ impl Polled {
     /// Returns the offset after the last message returned.
     pub fn end_offset(&self) -> u64 {
         self.first_offset + u64::from(self.count)
+    }
+
+    /// Returns the offset of the last message returned; `None` if no message was returned. This is
+    /// the offset for a consumer to store when it has processed all messages.
+    pub fn last_polled_offset(&self) -> Option<u64> {
+        self.end_offset().checked_sub(1).filter(|_| self.count > 0)
     }
 
     /// Returns an iterator over the messages, in the order of their offsets. It copies nothing.

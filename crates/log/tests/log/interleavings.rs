@@ -271,7 +271,7 @@ fn a_poll_by_timestamp_finds_a_visible_message() {
         };
         loop {
             let polled = served.partition.poll(Strategy::Timestamp(since_us), 10).expect("a poll");
-            if polled.last_offset == Some(1) {
+            if polled.partition_last_offset == Some(1) {
                 assert_eq!(messages(&polled), [(1, 1)]);
                 break;
             }

@@ -124,7 +124,7 @@ fn a_poll_by_a_future_timestamp_finds_nothing_after_eviction() {
     log.run_pending();
     assert!(partition.poll_memory(Strategy::First, 1).expect("a poll").is_none(), "evicted");
     let polled = partition.poll(Strategy::Timestamp(u64::MAX), 10).expect("a poll");
-    assert_eq!((polled.count, polled.last_offset), (0, Some(2)));
+    assert_eq!((polled.count, polled.partition_last_offset), (0, Some(2)));
 }
 
 #[test]

@@ -152,7 +152,7 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
             let id = topic.partition(poll.partition_id.unwrap_or(0));
             let read = read(state, id, consumer, &poll).await?;
             if poll.auto_commit
-                && let Some(last) = read.last_offset()
+                && let Some(last) = read.polled.last_polled_offset()
             {
                 // The offset is stored, but the reply does not wait until it is durable. If the
                 // server crashes before that, the consumer reads the messages again.
@@ -171,7 +171,9 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
             let Some((consumer, begun)) = begun else { return synchronize() };
             let id = topic.partition(begun.partition());
             let read = read(state, id, consumer, &poll).await?;
-            let Some(last) = read.last_offset() else { return reply(id.partition, read) };
+            let Some(last) = read.polled.last_polled_offset() else {
+                return reply(id.partition, read);
+            };
             if !poll.auto_commit {
                 begun.polled(last);
                 return reply(id.partition, read);
@@ -195,18 +197,11 @@ struct Read {
     reservation: Option<Reservation>,
 }
 
-impl Read {
-    /// Returns the offset of the last message.
-    fn last_offset(&self) -> Option<u64> {
-        self.polled.end_offset().checked_sub(1).filter(|_| self.polled.count > 0)
-    }
-}
-
 fn polled_body(partition: u32, read: Read) -> Body {
     let Read { polled, reservation } = read;
     let mut header = [0; POLL_HEADER_BYTES];
     header[..4].copy_from_slice(&partition.to_le_bytes());
-    header[4..12].copy_from_slice(&polled.last_offset.unwrap_or(0).to_le_bytes());
+    header[4..12].copy_from_slice(&polled.partition_last_offset.unwrap_or(0).to_le_bytes());
     header[12..].copy_from_slice(&polled.count.to_le_bytes());
     Body { content: Content::Polled { header, polled }, reservation }
 }
@@ -289,7 +284,7 @@ async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, coun
     let Read { polled, reservation: Some(reservation) } = read else { return };
     let bytes_max = state.config.limits.poll_body_max();
     while let Some(more) = read_more(partition, polled, reservation, count, bytes_max).await {
-        polled.last_offset = more.last_offset;
+        polled.partition_last_offset = more.partition_last_offset;
         polled.count += more.count;
         polled.pieces.extend(more.pieces);
         // A read from memory never yields to the scheduler. The loop must therefore yield.
@@ -309,7 +304,7 @@ async fn read_more(
 ) -> Option<Polled> {
     let end = polled.end_offset();
     let rest = count.checked_sub(polled.count).filter(|rest| *rest > 0)?;
-    let has_more = polled.count > 0 && polled.last_offset.is_some_and(|last| last >= end);
+    let has_more = polled.count > 0 && polled.partition_last_offset.is_some_and(|last| last >= end);
     let bytes = POLL_HEADER_BYTES + polled.length();
     let expected = (bytes + POLL_BYTES).min(bytes_max);
     if !has_more || bytes >= bytes_max || !reservation.grow(expected) {

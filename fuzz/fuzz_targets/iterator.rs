@@ -34,7 +34,15 @@ fuzz_target!(|input: &[u8]| {
 fn read_options(choices: &mut Choices<'_>) -> ReadOptions {
     let flags = choices.byte();
     let bound = |given: bool, choices: &mut Choices<'_>| given.then(|| key(choices));
-    ReadOptions::new().with_verify_checksums(flags & 1 == 0).with_fill_cache(flags & 2 == 0).with_iterate_lower_bound(bound(flags & 4 != 0, choices)).with_iterate_upper_bound(bound(flags & 8 != 0, choices)).with_readahead_size(if flags & 16 == 0 { 0 } else { 500 }).with_prefix_same_as_start(flags & 32 != 0).with_total_order_seek(flags & 64 != 0)
+    let mut options = ReadOptions::new()
+        .with_verify_checksums(flags & 1 == 0)
+        .with_fill_cache(flags & 2 == 0)
+        .with_readahead_size(if flags & 16 == 0 { 0 } else { 500 })
+        .with_prefix_same_as_start(flags & 32 != 0)
+        .with_total_order_seek(flags & 64 != 0);
+    options.iterate_lower_bound = bound(flags & 4 != 0, choices);
+    options.iterate_upper_bound = bound(flags & 8 != 0, choices);
+    options
 }
 
 /// Returns a random key, usually in the form of the keys that the databases contain.

@@ -1,9 +1,9 @@
 //! Measures the time and memory to open a database of very many tables.
 //!
 //! ```sh
-//! cargo run --release -p tailwater --example many_tables -- make DIR 123000
-//! cargo run --release -p tailwater --example many_tables -- read DIR
-//! cargo run --release -p tailwater --example many_tables -- write DIR
+//! cargo run --release -p tailwater-bench --example many_tables -- make DIR 123000
+//! cargo run --release -p tailwater-bench --example many_tables -- read DIR
+//! cargo run --release -p tailwater-bench --example many_tables -- write DIR
 //! ```
 //!
 //! `make` creates a database in which each table holds one entry. `read` and `write` open the

@@ -1,7 +1,7 @@
 //! Steps repeatedly over a snapshot, so that a profiler can count the instructions per step.
 //!
 //! ```sh
-//! cargo build --release -p tailwater --example scan_steps
+//! cargo build --release -p tailwater-bench --example scan_steps
 //! STEPS=target/release/examples/scan_steps
 //! for scans in 5 15; do for refresh in false true; do
 //!     valgrind --tool=callgrind --callgrind-out-file=/dev/null $STEPS $refresh $scans

@@ -47,7 +47,7 @@ pub enum ErrorKind {
     Busy,
     /// A system call failed for a reason that no other kind of error covers.
     Io,
-    /// A user-supplied merge operator, comparator or filter failed.
+    /// A merge operator reported a failure.
     UserCode,
     /// The work was cancelled on request: nothing is wrong.
     Cancelled,

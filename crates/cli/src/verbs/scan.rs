@@ -88,13 +88,10 @@ impl Range {
         let prefix = Some(self.prefix.clone()).filter(|prefix| !prefix.is_empty());
         let (first, end) =
             if is_reversed { (successor, None) } else { (prefix.clone(), successor) };
-        let options = read_once(&database.db)
-            .with_iterate_lower_bound(outermost(
-                comparator,
-                Ordering::Greater,
-                [&self.from, &first],
-            ))
-            .with_iterate_upper_bound(outermost(comparator, Ordering::Less, [&self.to, &end]));
+        let mut options = read_once(&database.db);
+        options.iterate_lower_bound =
+            outermost(comparator, Ordering::Greater, [&self.from, &first]);
+        options.iterate_upper_bound = outermost(comparator, Ordering::Less, [&self.to, &end]);
         let mut iterator = database.db.raw_iterator_cf_opt(family, &options)?;
         match (self.reverse, is_reversed, &prefix) {
             (true, true, Some(prefix)) => iterator.seek_for_prev(prefix)?,

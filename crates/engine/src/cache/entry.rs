@@ -115,11 +115,10 @@ pub(super) struct Node<V> {
     pub(super) value: Arc<Cached<V>>,
     /// The index of the entry's slot in the shard's ring.
     pub(super) position: usize,
-    /// The number of further passes of the clock hand that the entry survives (its rounds),
-    /// combined with the bit [`HIT`].
+    /// The entry's rounds, combined with the bit [`HIT`].
     mark: AtomicU8,
-    /// The value that a hit stores in `mark`: the number of rounds (further passes that the entry
-    /// survives) after a hit, combined with the bit [`HIT`].
+    /// The value that a hit stores in `mark`: the rounds after a hit, combined with the bit
+    /// [`HIT`].
     hottest: u8,
     pub(super) priority: Priority,
 }
@@ -145,8 +144,8 @@ impl<V> Node<V> {
         }
     }
 
-    /// Called when the clock hand passes the entry. Lowers by one the number of further passes that
-    /// the entry survives. Returns false if the number was already 0.
+    /// Called when the clock hand passes the entry. Subtracts one round. Returns false if none was
+    /// left.
     ///
     /// `mark` is loaded and stored separately, so a concurrent hit may be lost, or may undo the
     /// decrement. The entry is then evicted somewhat too early or too late.
@@ -172,7 +171,7 @@ impl<V> Node<V> {
         }
     }
 
-    /// Returns the number of further passes of the clock hand that the entry survives.
+    /// Returns the entry's rounds.
     pub(super) fn rounds(&self) -> u8 {
         self.mark.load(Ordering::Relaxed) & !HIT
     }

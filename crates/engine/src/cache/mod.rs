@@ -87,8 +87,7 @@ struct RegionEntries {
     /// Charge of the unpinned entries, in bytes.
     unpinned_bytes: usize,
     /// Sum of the weighted charges of all entries, in bytes. The weight of an entry is one, plus
-    /// its number of rounds (further passes of the clock hand that it survives), plus
-    /// [`WARMTH_OF_HIGH`] if its priority is high.
+    /// its rounds, plus [`WARMTH_OF_HIGH`] if its priority is high.
     warmth: usize,
 }
 

@@ -54,10 +54,10 @@ impl Db {
         self.delete_slices(family, key.as_ref(), options)
     }
 
-    /// Removes `key` from `family`. The key must have been put exactly once since this method last
-    /// removed it. If this method never removed the key, the key must have been put exactly once in
-    /// total. The tombstone is dropped as soon as a compaction finds it together with that put. A
-    /// tombstone of [`Db::delete`], in contrast, stays until no deeper level can have the key.
+    /// Removes `key` from `family`. The key must have been put exactly once since a single deletion
+    /// last removed it, or exactly once in total if none has. The tombstone is dropped as soon as a
+    /// compaction finds it together with that put. A tombstone of [`Db::delete`], in contrast,
+    /// stays until no deeper level can have the key.
     ///
     /// This contract is RocksDB's. If a key was put twice, or merged, an older value may become
     /// visible again, as in RocksDB. The same may happen to a key that was removed both by this

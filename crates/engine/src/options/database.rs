@@ -15,7 +15,7 @@ use super::value::OptionValue;
 const NO_TRANSACTIONS: &str =
     "two-phase transactions are not implemented, and prepared ones would be lost";
 const NO_ARCHIVE: &str =
-    "logs are removed when they are flushed, even if followers have not read them";
+    "there is no archive: a log stays only while it has unflushed data or an open reader needs it";
 const NO_TIERS: &str = "files are not sorted by temperature";
 const NO_FOLLOWERS: &str = "there are no follower instances";
 const OWN_PIPELINE: &str = "the write path has its own pipeline, which keeps all guarantees";

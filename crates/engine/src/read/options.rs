@@ -16,7 +16,7 @@ use crate::setters::setters;
 ///     db.put(key, "")?;
 /// }
 /// // A scan that leaves the block cache to other reads.
-/// let options = ReadOptions::new().with_fill_cache(false).with_iterate_upper_bound(b"c".to_vec());
+/// let options = ReadOptions::new().with_fill_cache(false).with_iterate_upper_bound("c");
 /// assert_eq!(db.range_opt(.., &options).count(), 2);
 /// # Ok(())
 /// # }
@@ -99,15 +99,15 @@ impl ReadOptions {
 
     /// Sets [`iterate_lower_bound`](Self::iterate_lower_bound).
     #[must_use]
-    pub fn with_iterate_lower_bound(mut self, bound: impl Into<Option<Vec<u8>>>) -> Self {
-        self.iterate_lower_bound = bound.into();
+    pub fn with_iterate_lower_bound(mut self, bound: impl Into<Vec<u8>>) -> Self {
+        self.iterate_lower_bound = Some(bound.into());
         self
     }
 
     /// Sets [`iterate_upper_bound`](Self::iterate_upper_bound).
     #[must_use]
-    pub fn with_iterate_upper_bound(mut self, bound: impl Into<Option<Vec<u8>>>) -> Self {
-        self.iterate_upper_bound = bound.into();
+    pub fn with_iterate_upper_bound(mut self, bound: impl Into<Vec<u8>>) -> Self {
+        self.iterate_upper_bound = Some(bound.into());
         self
     }
 }

@@ -66,13 +66,13 @@ fn random_options(subject: &Subject<'_>, rng: &mut Rng) -> (ReadOptions, PrefixM
         (Some(_), true, _) => PrefixMode::SamePrefix,
         (Some(_), false, false) => PrefixMode::Free,
     };
-    let options = subject
+    let mut options = subject
         .random_read_options(rng)
-        .with_iterate_lower_bound(iterate_lower_bound)
-        .with_iterate_upper_bound(iterate_upper_bound)
         .with_readahead_size([0, 0, 1, 5_000, 1 << 20][rng.usize(..5)])
         .with_total_order_seek(total_order_seek)
         .with_prefix_same_as_start(prefix_same_as_start);
+    options.iterate_lower_bound = iterate_lower_bound;
+    options.iterate_upper_bound = iterate_upper_bound;
     (options, mode)
 }
 

@@ -36,12 +36,12 @@ impl HeldIterator {
             (rng.u8(..3) == 0).then_some(key)
         };
         let bounds = [bound(), bound()];
-        let options = ReadOptions::new()
+        let mut options = ReadOptions::new()
             .with_snapshot(rng.bool().then(|| db.snapshot()))
             .with_auto_refresh_iterator_with_snapshot(rng.u8(..4) > 0)
-            .with_iterate_lower_bound(bounds[0].clone())
-            .with_iterate_upper_bound(bounds[1].clone())
             .with_total_order_seek(true);
+        options.iterate_lower_bound = bounds[0].clone();
+        options.iterate_upper_bound = bounds[1].clone();
         let iterator = must(db.raw_iterator_cf_opt(family.1, &options), "making an iterator");
         let order = order.clone();
         let expected = Vec::new();

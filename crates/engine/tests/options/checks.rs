@@ -60,11 +60,11 @@ fn options_that_would_break_a_guarantee_are_refused_by_name() {
         ),
         (
             "WAL_ttl_seconds=60",
-            "option WAL_ttl_seconds: '60' is not supported: logs are removed when they are flushed, even if followers have not read them",
+            "option WAL_ttl_seconds: '60' is not supported: there is no archive: a log stays only while it has unflushed data or an open reader needs it",
         ),
         (
             "WAL_size_limit_MB=1",
-            "option WAL_size_limit_MB: '1' is not supported: logs are removed when they are flushed, even if followers have not read them",
+            "option WAL_size_limit_MB: '1' is not supported: there is no archive: a log stays only while it has unflushed data or an open reader needs it",
         ),
         (
             "block_based_table_factory={use_udi_as_primary_index=true;\

@@ -161,7 +161,8 @@ impl WriteBatch {
     }
 
     /// Removes `key` from the column family `default` by a single deletion. The key must have been
-    /// put exactly once since it was last removed.
+    /// put exactly once since a single deletion last removed it, and must not be merged. Do not mix
+    /// this method with [`WriteBatch::delete`] on one key: older values may become visible again.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -171,7 +172,8 @@ impl WriteBatch {
     }
 
     /// Removes `key` from a column family by a single deletion. The key must have been put exactly
-    /// once since it was last removed.
+    /// once since a single deletion last removed it, and must not be merged. Do not mix this method
+    /// with [`WriteBatch::delete_cf`] on one key: older values may become visible again.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].

@@ -124,8 +124,8 @@ impl Compressor {
     }
 
     /// Returns whether [`Self::compress`] tries to compress a block of this length. It does not if
-    /// the compressor has no compression, if the block is too long, or if the result may only be so
-    /// short that nothing fits behind the length prefix. RocksDB counts the blocks that are not
+    /// the compressor has no compression, if the block is too long, or if the longest permitted
+    /// result is no longer than the length prefix. RocksDB counts the blocks that are not
     /// tried (`rocksdb.num.data.blocks.compression.bypassed`).
     pub fn tries(&self, length: usize) -> bool {
         let has_space = match self.codec {

@@ -42,8 +42,7 @@ impl WriterOptions {
     }
 }
 
-/// If the gap between two warm spans (parts of the file to keep in the page cache) is shorter than
-/// this, in bytes, they are written as one span.
+/// If the gap between two warm spans is shorter than this, in bytes, they are written as one span.
 const WARM_GAP: u64 = 32 << 10;
 
 /// Appends to a new file. Bytes are collected in aligned buffers from a pool, and full buffers can
@@ -93,11 +92,9 @@ pub struct SequentialWriter {
     /// down at the device.
     foreground: Option<Arc<Foreground>>,
     depth: usize,
-    /// Whether there is a second handle to the file, for writes into the page cache. Warm spans
-    /// (parts of the file to keep in the page cache) are written through it.
+    /// Whether there is a second handle to the file, through which warm spans are written.
     warms: bool,
-    /// The parts of `collected` to keep in the page cache (warm spans), as offsets in the file, in
-    /// ascending order.
+    /// The warm spans in `collected`, as offsets in the file, in ascending order.
     warm: Vec<Range<u64>>,
 }
 
@@ -123,11 +120,10 @@ impl PieceQueue {
 struct State {
     free: Vec<PooledBuffer>,
     queue: VecDeque<Piece>,
-    /// The file. It is `None` while a drain, the job that writes the queue to the file, holds the
-    /// file.
+    /// The file. It is `None` while a drain holds it.
     output: Option<Output>,
     failure: Option<Error>,
-    /// Whether a drain, the job that writes the queue to the file, is inside a call on the file.
+    /// Whether a drain is inside a call on the file.
     writing: bool,
 }
 
@@ -139,8 +135,7 @@ struct Piece {
     /// If set, the end of the buffer is padding, and the file is truncated to this length after the
     /// write.
     cut_to: Option<u64>,
-    /// The parts of the buffer to keep in the page cache (warm spans), as offsets in the file, in
-    /// ascending order.
+    /// The warm spans in the buffer, as offsets in the file, in ascending order.
     warm: Vec<Range<u64>>,
 }
 
@@ -344,8 +339,8 @@ impl SequentialWriter {
         Ok(())
     }
 
-    /// Appends bytes that should be in the page cache afterwards (a warm span). Without a second
-    /// handle ([`Self::warm_through`]) this is the same as [`Self::append`].
+    /// Appends a warm span. Without a second handle ([`Self::warm_through`]) this is the same as
+    /// [`Self::append`].
     ///
     /// # Errors
     /// The errors of [`Self::append`].
@@ -530,8 +525,8 @@ impl Drop for SequentialWriter {
         while state.writing {
             state = self.shared.changed.wait(state);
         }
-        // A drain, the job that writes the queue, may be about to end and still hold the shared
-        // state for a short time. Release the buffers and the file without waiting for the drain.
+        // A drain may be about to end and still hold the shared state for a short time. Release the
+        // buffers and the file without waiting for the drain.
         state.free.clear();
         state.output = None;
     }
@@ -563,7 +558,7 @@ impl Drain {
 
     /// Returns the next piece to write. If the queue is empty, puts the file back into the shared
     /// state while that state is still locked. A piece queued after that finds the file there and
-    /// starts a new drain, the job that writes the queue.
+    /// starts a new drain.
     fn next(&mut self) -> Option<Piece> {
         let mut state = self.shared.state.lock();
         if state.failure.is_some() {

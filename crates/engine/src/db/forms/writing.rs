@@ -88,8 +88,9 @@ impl Db {
         self.delete_cf_opt(family, key, &WRITE)
     }
 
-    /// Removes `key`, which must have been put exactly once since it was last removed, from the
-    /// column family `default`.
+    /// Removes `key` from the column family `default`. The key must have been put exactly once
+    /// since a single deletion last removed it, and must not be merged. Do not mix this method with
+    /// [`Db::delete`] on one key: older values may become visible again.
     ///
     /// Like [`Db::single_delete_cf_opt`] with default options.
     ///
@@ -100,8 +101,9 @@ impl Db {
         self.single_delete_cf_opt(self.default_cf(), key, &WRITE)
     }
 
-    /// Removes `key`, which must have been put exactly once since it was last removed, from the
-    /// column family `default`.
+    /// Removes `key` from the column family `default`. The key must have been put exactly once
+    /// since a single deletion last removed it, and must not be merged. Do not mix this method with
+    /// [`Db::delete`] on one key: older values may become visible again.
     ///
     /// Like [`Db::single_delete_cf_opt`], with the given options.
     ///
@@ -113,8 +115,9 @@ impl Db {
         self.single_delete_cf_opt(self.default_cf(), key, options)
     }
 
-    /// Removes `key`, which must have been put exactly once since it was last removed, from
-    /// `family`.
+    /// Removes `key` from `family`. The key must have been put exactly once since a single deletion
+    /// last removed it, and must not be merged. Do not mix this method with [`Db::delete_cf`] on
+    /// one key: older values may become visible again.
     ///
     /// Like [`Db::single_delete_cf_opt`] with default options.
     ///

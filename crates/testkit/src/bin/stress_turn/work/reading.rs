@@ -88,10 +88,8 @@ impl Work<'_> {
     ) -> Result<(), String> {
         let doing = text("scanning a range");
         let bound = pairs.get(end).map_or(EXTRA_KEYS.to_vec(), |(key, _)| key.to_vec());
-        let options = options
-            .with_total_order_seek(true)
-            .with_iterate_lower_bound(rng.bool().then(|| pairs[start].0.to_vec()))
-            .with_iterate_upper_bound(bound);
+        let mut options = options.with_total_order_seek(true).with_iterate_upper_bound(bound);
+        options.iterate_lower_bound = rng.bool().then(|| pairs[start].0.to_vec());
         let mut iterator = self.db.raw_iterator_cf_opt(family, &options).map_err(&doing)?;
         let forward = rng.bool();
         if forward {

@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use tailwater::{ColumnFamily, Db, DbIterator, ReadOptions};
 use tailwater_format::Comparator;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_fuzz::database::{Database, Entries, MEMORY_MAX, entries, open};
 use tailwater_fuzz::{Choices, allocation};
 

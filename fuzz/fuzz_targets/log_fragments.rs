@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH};
+use tailwater_format::record_log::{BLOCK_LENGTH, HEADER_LENGTH};
 use tailwater_fuzz::{Choices, allocation, walk};
 use tailwater_fuzz_seeds::put_fragment;
 

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tailwater_format::log::{BLOCK_LENGTH, PredecessorWal, Writer};
+use tailwater_format::record_log::{BLOCK_LENGTH, PredecessorWal, Writer};
 use tailwater_fuzz::{Choices, walk};
 
 const RECORDS_MAX: usize = 64;

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use tailwater_format::file_name::{FileKind, parse_current};
-use tailwater_format::log::{RecoveryMode, Writer};
+use tailwater_format::record_log::{RecoveryMode, Writer};
 use tailwater_format::varint::Reader;
 use tailwater_fuzz::allocation;
 use tailwater_fuzz::database::{Database, MEMORY_MAX, open, read_everything};

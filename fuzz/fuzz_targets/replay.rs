@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use tailwater::{Db, Error};
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_fuzz::database::{Database, Entries, MEMORY_MAX, entries, open};
 use tailwater_fuzz::{Choices, allocation, walk};
 use tailwater_fuzz_seeds::Files;

@@ -5,7 +5,7 @@
 use libfuzzer_sys::fuzz_target;
 use tailwater::LeftOut;
 use tailwater::verify::{Severity, verify};
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_fuzz::database::{Database, MEMORY_MAX, directory, entries, open, options, storage};
 use tailwater_fuzz::{Choices, allocation};
 

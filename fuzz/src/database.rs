@@ -13,7 +13,7 @@ use tailwater::{BlockCache, ColumnFamily, Db, OpenOptions, ReadOptions, Result};
 use tailwater_format::blob::{BLOB_FOOTER_LENGTH, BLOB_HEADER_LENGTH, BLOB_RECORD_HEADER_LENGTH};
 use tailwater_format::checksum::{crc32c, mask_crc32c};
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_format::options_text::Document;
 use tailwater_fuzz_seeds::{
     Choices, Files, SMALL_DATABASES, Table, fragments, small_database, write_crc,

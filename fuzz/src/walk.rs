@@ -1,6 +1,6 @@
 //! Reads a whole log, and checks properties that every log must have.
 
-use tailwater_format::log::{Event, RecordReader, RecoveryMode, SliceSource, TornReason, Verdict};
+use tailwater_format::record_log::{Event, RecordReader, RecoveryMode, SliceSource, TornReason, Verdict};
 
 /// All recovery modes.
 pub const MODES: [RecoveryMode; 4] = [

@@ -59,8 +59,8 @@ pub enum ErrorKind {
     Closed,
     /// The handle is read-only: open the database for writing.
     ReadOnly,
-    /// The engine found a state that its own invariants exclude, which is a bug. Nothing was
-    /// changed; report it.
+    /// The engine found a state that its own invariants exclude, which is a bug: report it. Whether
+    /// the call took effect is unknown.
     Internal,
 }
 

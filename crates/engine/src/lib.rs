@@ -1,7 +1,7 @@
 //! Tailwater is a key-value engine for Linux, drop-in for RocksDB, whose reads keep a flat tail
 //! latency while it writes and compacts. A [`Db`] is a directory in RocksDB's own format: both
-//! engines read and write the same files. Methods have the names of crate `rocksdb`, except that
-//! Rust's ranges take the place of its iterator modes.
+//! engines read and write the same files. Methods follow the names of crate `rocksdb`;
+//! `docs/migrating.md` lists the differences.
 //!
 //! ```
 #![doc = include_str!("../examples/first_program.rs")]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use tailwater_format::log::{BlockSource, RecordReader};
+use tailwater_format::record_log::{BlockSource, RecordReader};
 use tailwater_io::{Purpose, ReadFile};
 
 /// Supplies the bytes of a range of a file, in order, to a [`RecordReader`].

@@ -33,14 +33,14 @@ mod ingestion;
 #[path = "common/io_modes.rs"]
 #[expect(dead_code, reason = "other tests name modes, and have real disks")]
 mod io_modes;
-#[path = "crash/mended.rs"]
-mod mended;
 #[path = "crash/model.rs"]
 mod model;
 #[path = "crash/power.rs"]
 mod power;
 #[path = "crash/rare.rs"]
 mod rare;
+#[path = "crash/regressions.rs"]
+mod regressions;
 #[path = "crash/resuming.rs"]
 mod resuming;
 #[path = "crash/run.rs"]

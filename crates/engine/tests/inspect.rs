@@ -10,7 +10,7 @@ use tailwater::inspect::manifest::{self, ManifestItem, ManifestReader};
 use tailwater::inspect::table::TableFile;
 use tailwater::inspect::wal::{IrregularityKind, LogItem, LogReader};
 use tailwater_format::batch::{RecordKind, WriteBatch};
-use tailwater_format::log::{PredecessorWal, RecoveryMode, Verdict, Writer};
+use tailwater_format::record_log::{PredecessorWal, RecoveryMode, Verdict, Writer};
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::golden;

@@ -12,6 +12,8 @@
 mod check;
 #[path = "interop_ingest/files.rs"]
 mod files;
+#[path = "interop_ingest/ingested.rs"]
+mod ingested;
 #[path = "common/io_modes.rs"]
 #[expect(dead_code, reason = "other tests simulate disks")]
 mod io_modes;
@@ -29,5 +31,3 @@ mod random;
 mod shape;
 #[path = "common/interop/step.rs"]
 mod step;
-#[path = "interop_ingest/taken_in.rs"]
-mod taken_in;

@@ -158,7 +158,12 @@ impl Signal {
                 drop(state);
                 then(outcome);
             }
-            None => state.callback = Some(then),
+            None => {
+                // The waker of an earlier poll: see `poll`.
+                let old = state.callback.replace(then);
+                drop(state);
+                drop(old);
+            }
         }
     }
 

@@ -116,7 +116,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "options_text",
             "version_edit",
             "message",
-            "log",
+            "record_log",
             "filter",
             "file_name",
             "claim",

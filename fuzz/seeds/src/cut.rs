@@ -5,7 +5,7 @@ use std::io;
 
 use tailwater_format::block::IndexFormat;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::{Event, RecordReader, SliceSource};
+use tailwater_format::record_log::{Event, RecordReader, SliceSource};
 use tailwater_format::message::batch::Builder;
 use tailwater_format::message::journal::put_record;
 use tailwater_format::message::padding::{TRAILER_BYTES, Trailer};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use tailwater_format::checksum::{crc32c, mask_crc32c};
-use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH};
+use tailwater_format::record_log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH};
 
 /// The location of a fragment in a log.
 #[derive(Debug, Clone)]

@@ -226,7 +226,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
     /// kept until all readers have left the old table.
     fn grow(&self, state: &mut State<V>) {
         let table = Arc::new(Table::new(state.table.buckets() * 2));
-        for node in state.ring.iter().filter_map(|place| place.node.as_ref()) {
+        for node in state.ring.iter().filter_map(|slot| slot.node.as_ref()) {
             table.insert(node.key.hash(), Arc::as_ptr(node));
         }
         state.table = Arc::clone(&table);
@@ -316,13 +316,13 @@ impl<V: Send + Sync + 'static> Shard<V> {
 
     /// Removes the entries of a file, a batch at a time. Returns their number.
     pub(super) fn erase_file(&self, file: u64) -> usize {
-        self.take_out(SEARCH_BATCH, |place| place.file == file)
+        self.take_out(SEARCH_BATCH, |slot| slot.file == file)
     }
 
     /// Evicts the unpinned entries whose values satisfy `is_one`, a batch at a time.
     pub(super) fn evict_those(&self, is_one: impl Fn(&V) -> bool) {
-        self.take_out(LOOK_BATCH, |place| {
-            place.node.as_ref().is_some_and(|node| !node.is_pinned() && is_one(&node.value))
+        self.take_out(LOOK_BATCH, |slot| {
+            slot.node.as_ref().is_some_and(|node| !node.is_pinned() && is_one(&node.value))
         });
     }
 
@@ -363,8 +363,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
             let end = state.ring.len().min(position + batch);
             let mut count = 0;
             while position < end && count < FOUND_BATCH {
-                let place = &state.ring[position];
-                if place.node.is_some() && is_wanted(place) {
+                let slot = &state.ring[position];
+                if slot.node.is_some() && is_wanted(slot) {
                     found(&mut state, position);
                     count += 1;
                 }
@@ -388,7 +388,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
         loop {
             let state = self.lock();
             let end = state.ring.len().min(start + SEARCH_BATCH);
-            let nodes = state.ring[start..end].iter().filter_map(|place| place.node.as_ref());
+            let nodes = state.ring[start..end].iter().filter_map(|slot| slot.node.as_ref());
             bytes += nodes
                 .filter(|node| !node.is_pinned())
                 .map(|node| node.value.charge())
@@ -408,7 +408,7 @@ impl<V: Send + Sync + 'static> Drop for Shard<V> {
         let state = self.state.0.get_mut();
         let ring = mem::take(&mut state.ring);
         epoch::retire((
-            ring.into_iter().filter_map(|place| place.node).collect::<Vec<_>>(),
+            ring.into_iter().filter_map(|slot| slot.node).collect::<Vec<_>>(),
             mem::replace(&mut state.garbage, Garbage::new()),
         ));
     }

@@ -13,7 +13,8 @@ use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 
 use crate::column_family::{ColumnFamily, SuperVersion};
-use crate::db::{Db, profile};
+use crate::db::Db;
+use crate::db::reading::profile;
 use crate::error::{Error, Result};
 use crate::iterator::DbIterator;
 use crate::read::ReadOptions;

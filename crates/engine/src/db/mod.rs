@@ -1,8 +1,8 @@
 //! The handle of an open database.
 //!
 //! Each public method of [`Db`] is in the file with its implementation: for example `Db::open` in
-//! `opening.rs`, `Db::close` in `closing.rs`, puts in `writing.rs`. The short forms of methods are
-//! in `forms`.
+//! `opening.rs`, `Db::close` in `closing.rs`, gets in `reading.rs`, puts in `writing.rs`. The short
+//! forms of methods are in `forms`.
 
 mod approximate_sizes;
 mod changing_options;
@@ -18,6 +18,7 @@ mod live_files;
 mod maintenance;
 mod opening;
 mod properties;
+mod reading;
 mod resume;
 mod threads;
 mod updates;
@@ -38,18 +39,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tailwater_format::key::Sequence;
-use tailwater_io::{Purpose, Storage};
+use tailwater_io::Storage;
 
 use crate::column_family::{ColumnFamily, FamilySet};
 use crate::error::{Error, ErrorKind, Result};
-use crate::iterator::DbIterator;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;
 use crate::opening::OpeningId;
 use crate::options::DbOptions;
-use crate::read::{self, ReadOptions, ReadState, Snapshot, SnapshotList};
+use crate::read::{ReadState, Snapshot, SnapshotList};
 use crate::recovery::{self, LogsReplayed};
-use crate::table::{PinnedValue, ReadProfile, Sink};
 
 /// An open database. Clones are handles to the same open database. Thread-safe.
 ///
@@ -242,186 +241,14 @@ impl Db {
         self.inner.shared.take_snapshot(now_s)
     }
 
-    /// Returns a copy of a key's value; `None` if the key has no value.
-    ///
-    /// # Errors
-    /// Errors from reading tables and blob files, and of the merge operator; invalid argument, for
-    /// a column family or a snapshot that was not obtained from this `Db` or a clone of it.
-    #[inline]
-    pub fn get_cf_opt(
-        &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-        options: &ReadOptions,
-    ) -> Result<Option<Vec<u8>>> {
-        self.get_copy(family, key.as_ref(), options)
-    }
-
-    fn get_copy(
-        &self,
-        family: &ColumnFamily,
-        key: &[u8],
-        options: &ReadOptions,
-    ) -> Result<Option<Vec<u8>>> {
-        let mut value = Vec::new();
-        Ok(self.get_to_sink(family, key, options, &mut value)?.then_some(value))
-    }
-
-    /// Replaces the content of `value` with a copy of a key's value. Returns whether the key has a
-    /// value; if not, `value` is unspecified.
-    ///
-    /// A value in a memtable is copied without a lock, and without an allocation unless `value`
-    /// grows.
-    ///
-    /// # Errors
-    /// The errors of [`Db::get_cf_opt`].
-    #[inline]
-    pub fn get_into_cf_opt(
-        &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-        options: &ReadOptions,
-        value: &mut Vec<u8>,
-    ) -> Result<bool> {
-        self.get_to_sink(family, key.as_ref(), options, value)
-    }
-
-    /// Returns a key's value, pinned in memory rather than copied; `None` if the key has no value.
-    ///
-    /// # Errors
-    /// The errors of [`Db::get_cf_opt`].
-    #[inline]
-    pub fn get_pinned_cf_opt(
-        &self,
-        family: &ColumnFamily,
-        key: impl AsRef<[u8]>,
-        options: &ReadOptions,
-    ) -> Result<Option<PinnedValue>> {
-        self.get_pin(family, key.as_ref(), options)
-    }
-
-    fn get_pin(
-        &self,
-        family: &ColumnFamily,
-        key: &[u8],
-        options: &ReadOptions,
-    ) -> Result<Option<PinnedValue>> {
-        let mut value = None;
-        self.get_to_sink(family, key, options, &mut value)?;
-        Ok(value)
-    }
-
-    #[inline(always)]
-    fn get_to_sink<S: Sink>(
-        &self,
-        family: &ColumnFamily,
-        key: &[u8],
-        options: &ReadOptions,
-        sink: &mut S,
-    ) -> Result<bool> {
-        self.check_read(family, options)?;
-        let snapshot = || self.read_sequence(options);
-        let statistics = self.inner.shared.statistics.as_deref();
-        read::get(family.current(), key, snapshot, &profile(options), sink, statistics)
-    }
-
-    /// Returns the values of several keys of one column family, as of one point in time, in the
-    /// order of the keys.
-    ///
-    /// # Errors
-    /// For each key, the errors of [`Db::get_cf_opt`].
-    pub fn batched_multi_get_cf_opt(
-        &self,
-        family: &ColumnFamily,
-        keys: &[impl AsRef<[u8]>],
-        options: &ReadOptions,
-    ) -> Vec<Result<Option<PinnedValue>>> {
-        if let Err(error) = self.check_read(family, options) {
-            return keys.iter().map(|_| Err(error.clone())).collect();
-        }
-        let source = family.super_version();
-        let statistics = self.inner.shared.statistics.as_deref();
-        let sequence = self.read_sequence(options);
-        read::multi_get(&source, keys, sequence, &profile(options), statistics)
-    }
-
-    /// Returns the values of several keys, each with the column family to search, as of one point
-    /// in time, in the order of the keys. If all keys are in one column family,
-    /// [`Db::batched_multi_get_cf_opt`] is cheaper, because it takes no snapshot.
-    ///
-    /// # Errors
-    /// For each key, the errors of [`Db::get_cf_opt`].
-    pub fn multi_get_cf_opt(
-        &self,
-        keys: &[(&ColumnFamily, impl AsRef<[u8]>)],
-        options: &ReadOptions,
-    ) -> Vec<Result<Option<PinnedValue>>> {
-        let snapshot = options.snapshot.clone().unwrap_or_else(|| self.snapshot());
-        let options = options.clone().with_snapshot(snapshot);
-        // Keys that are refused keep their errors.
-        let mut values: Vec<_> = keys
-            .iter()
-            .map(|(family, _)| self.check_read(family, &options).map(|()| None))
-            .collect();
-        let mut order: Vec<usize> = (0..keys.len()).filter(|&at| values[at].is_ok()).collect();
-        order.sort_by_key(|&at| keys[at].0.id());
-        for group in order.chunk_by(|&a, &b| keys[a].0.id() == keys[b].0.id()) {
-            let family = keys[group[0]].0;
-            let in_family: Vec<&[u8]> = group.iter().map(|&at| keys[at].1.as_ref()).collect();
-            let found = self.batched_multi_get_cf_opt(family, &in_family, &options);
-            for (&at, value) in group.iter().zip(found) {
-                values[at] = value;
-            }
-        }
-        values
-    }
-
-    /// Creates an iterator over a column family. The iterator has no position before its first
-    /// seek.
-    ///
-    /// # Errors
-    /// Errors from opening tables; invalid argument, as for [`Db::get_cf_opt`].
-    pub fn raw_iterator_cf_opt(
-        &self,
-        family: &ColumnFamily,
-        options: &ReadOptions,
-    ) -> Result<DbIterator> {
-        self.check_read(family, options)?;
-        let source = family.super_version();
-        let snapshot = self.read_sequence(options);
-        let mut iterator = DbIterator::over(source, snapshot, options, &profile(options))?;
-        if matches!(self.inner.access, Access::Writing(_)) {
-            iterator.set_origin(family, &self.inner.shared, options);
-        }
-        Ok(iterator)
-    }
-
     /// Refuses a column family that was not obtained from this `Db` or a clone of it.
     #[inline]
     fn check_family(&self, family: &ColumnFamily) -> Result<()> {
         if family.opening() == self.inner.opening { Ok(()) } else { Err(foreign(family)) }
     }
 
-    /// Like [`Self::check_family`], but for a read: also checks the snapshot in the options.
-    #[inline(always)]
-    fn check_read(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<()> {
-        let snapshot = options.snapshot.as_ref();
-        let is_own_snapshot = snapshot.is_none_or(|snapshot| snapshot.is_of(&self.inner.shared));
-        match (family.opening() == self.inner.opening, is_own_snapshot) {
-            (true, true) => Ok(()),
-            (is_own_family, _) => Err(foreign_read(family, is_own_family)),
-        }
-    }
-
     fn snapshots(&self) -> &SnapshotList {
         &self.inner.shared.snapshots
-    }
-
-    fn read_sequence(&self, options: &ReadOptions) -> Sequence {
-        options
-            .snapshot
-            .as_ref()
-            .map_or_else(|| self.latest_sequence_number(), Snapshot::sequence_number)
     }
 }
 
@@ -436,20 +263,4 @@ fn foreign(family: &ColumnFamily) -> Error {
     Error::invalid_argument(format!(
         "this handle of column family '{name}' does not belong to this opening of the database"
     ))
-}
-
-#[cold]
-fn foreign_read(family: &ColumnFamily, is_own_family: bool) -> Error {
-    if !is_own_family {
-        return foreign(family);
-    }
-    Error::invalid_argument("the snapshot does not belong to this opening of the database")
-}
-
-fn profile(options: &ReadOptions) -> ReadProfile {
-    ReadProfile {
-        purpose: Purpose::UserRead,
-        verify_checksums: options.verify_checksums,
-        fill_cache: options.fill_cache,
-    }
 }

@@ -29,7 +29,7 @@ pub use tailwater_format::compress::Compression;
 #[doc(inline)]
 pub use tailwater_format::key::ValueType;
 #[doc(inline)]
-pub use tailwater_format::log::{PredecessorWal, RecoveryMode, Verdict};
+pub use tailwater_format::record_log::{PredecessorWal, RecoveryMode, Verdict};
 #[doc(inline)]
 pub use tailwater_format::table::meta::MetaBlock;
 #[doc(inline)]

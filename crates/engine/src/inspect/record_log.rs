@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater_format::log::{
+use tailwater_format::record_log::{
     BLOCK_LENGTH, Damage, DamageReason, Event, HEADER_LENGTH, PredecessorWal,
     RECYCLABLE_HEADER_LENGTH, RecordReader, RecoveryMode, Skipped, SkippedReason, Stale, Torn,
     Verdict, ZSTD,

@@ -6,7 +6,7 @@ use std::path::Path;
 use tailwater_format::batch::BatchReader;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
-use tailwater_format::log::PredecessorWal;
+use tailwater_format::record_log::PredecessorWal;
 use tailwater_io::{IoMode, Purpose, Storage};
 
 pub use super::record_log::{Irregularity, IrregularityKind, Placement};

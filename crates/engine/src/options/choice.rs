@@ -2,8 +2,8 @@
 
 use tailwater_format::block::IndexShortening;
 use tailwater_format::checksum::ChecksumType;
-use tailwater_format::log::RecoveryMode;
 use tailwater_format::options_text::strip_outer_braces;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_format::table::IndexType;
 use tailwater_format::version_edit::Temperature;
 

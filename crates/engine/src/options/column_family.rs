@@ -157,7 +157,8 @@ option_table! {
         /// Compression parameters of blob files.
         blob_compression_opts: CompressionOptions = CompressionOptions::default(), Mutable,
             NoEffect(NO_BLOBS);
-        /// Bit mask of the checks applied to each output of a compaction.
+        /// Bit mask of the checks of new tables: 1 for block checksums, 2 for entries, both only
+        /// with 1024 (for the outputs of compactions). Example: 1026.
         verify_output_flags: u32 = 0, Mutable, Honoured;
         /// Temperature of tables of the last level.
         last_level_temperature: Temperature = Temperature::UNKNOWN, Mutable, NoEffect(NO_TIERS);

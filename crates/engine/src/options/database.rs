@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use tailwater_format::log::RecoveryMode;
 use tailwater_format::options_text::strip_outer_braces;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_format::version_edit::Temperature;
 
 use super::choice::{CacheTier, CompressionType, InfoLogLevel};

@@ -114,7 +114,8 @@ option_table! {
             NoEffect(NO_TIERS);
         /// Compacts small tables of level 0 into larger ones.
         allow_compaction: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
-        /// Age from which files become warm, in seconds, in older versions; 0 means never.
+        /// Age from which older versions of RocksDB regard files as warm, in seconds; 0 means
+        /// never.
         age_for_warm: u64 = 0, Mutable, NoEffect("file_temperature_age_thresholds replaces it");
         /// Total size of tables above which the oldest is dropped, in bytes.
         max_table_files_size: u64 = 1 << 30, Mutable, NoEffect(NOTHING_DROPPED);

@@ -67,9 +67,9 @@ pub use tailwater_format::block::IndexShortening;
 #[doc(inline)]
 pub use tailwater_format::checksum::ChecksumType;
 #[doc(inline)]
-pub use tailwater_format::log::RecoveryMode;
-#[doc(inline)]
 pub use tailwater_format::options_text::{Document, TextError};
+#[doc(inline)]
+pub use tailwater_format::record_log::RecoveryMode;
 #[doc(inline)]
 pub use tailwater_format::table::IndexType;
 #[doc(inline)]

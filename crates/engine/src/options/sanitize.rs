@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_format::table::IndexType;
 use tailwater_format::version_edit::Temperature;
 

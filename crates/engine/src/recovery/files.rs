@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 
 use super::{FilesFound, FoundFamily, ManifestRead};
 use crate::directory::{Directories, NeededLogs, durable_id};

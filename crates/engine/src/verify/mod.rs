@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
-use tailwater_format::log::Torn;
+use tailwater_format::record_log::Torn;
 use tailwater_io::Storage;
 use tailwater_io::stream::SequentialReader;
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use tailwater_format::batch::BatchReader;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::{Damage, DamageReason, Event, PredecessorWal, Record, SkippedReason};
+use tailwater_format::record_log::{
+    Damage, DamageReason, Event, PredecessorWal, Record, SkippedReason,
+};
 use tailwater_io::{IoMode, Purpose, ReadFile};
 
 use super::{Family, Numbers, Severity, Verification};

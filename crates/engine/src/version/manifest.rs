@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use tailwater_format::file_name::{self, FileKind};
 use tailwater_format::key::Sequence;
-use tailwater_format::log::{
+use tailwater_format::record_log::{
     BLOCK_LENGTH, Damage, Event, HEADER_LENGTH, RecordReader, SkippedReason, Torn, TornReason,
     records_within,
 };
@@ -284,9 +284,9 @@ impl Replay {
         }
     }
 
-    /// Applies the edit of a record. `place` is the record's byte range in the file.
-    fn record(&mut self, payload: &[u8], place: Range<u64>) -> Result<()> {
-        let offset = place.start;
+    /// Applies the edit of a record. `range` is the record's byte range in the file.
+    fn record(&mut self, payload: &[u8], range: Range<u64>) -> Result<()> {
+        let offset = range.start;
         let number = self.manifest.records;
         self.manifest.records += 1;
         let path = &self.manifest.path;
@@ -309,9 +309,9 @@ impl Replay {
             return Err(wrong(format!("is out of order in its group: {remaining} edits remain")));
         }
         if self.group.is_empty() {
-            self.manifest.unfinished = place.clone();
+            self.manifest.unfinished = range.clone();
         }
-        self.manifest.unfinished.end = place.end;
+        self.manifest.unfinished.end = range.end;
         self.group.push(edit);
         if remaining == 0 {
             for edit in std::mem::take(&mut self.group) {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::file_name::{self, FileKind};
-use tailwater_format::log::Writer;
+use tailwater_format::record_log::Writer;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 

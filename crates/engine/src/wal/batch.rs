@@ -6,7 +6,7 @@
 
 use tailwater_format::batch::{BatchReader, Record, RecordKind};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
-use tailwater_format::log::{RecoveryMode, Verdict};
+use tailwater_format::record_log::{RecoveryMode, Verdict};
 
 /// A batch that [`check`] accepted.
 #[derive(Debug, Clone)]

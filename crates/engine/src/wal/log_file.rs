@@ -1,17 +1,17 @@
 //! A log that is being written: through the page cache, or by direct I/O.
 //!
 //! A direct log is written in blocks of 4 KiB, and no block is written twice: each write is padded
-//! to a block boundary with a record that readers ignore (`format::log::Writer::pad`), and the next
-//! write begins a new block. So no block with an acknowledged byte is ever rewritten, and a failure
-//! during a write cannot destroy what an earlier write stored. Several groups may be in flight
-//! ([`super::pipelined`]).
+//! to a block boundary with a record that readers ignore (`format::record_log::Writer::pad`), and
+//! the next write begins a new block. So no block with an acknowledged byte is ever rewritten, and
+//! a failure during a write cannot destroy what an earlier write stored. Several groups may be in
+//! flight ([`super::pipelined`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::key::Sequence;
-use tailwater_format::log::{PredecessorWal, Writer};
+use tailwater_format::record_log::{PredecessorWal, Writer};
 use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 

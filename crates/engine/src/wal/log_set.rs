@@ -30,7 +30,7 @@ use std::sync::Arc;
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
-use tailwater_format::log::PredecessorWal;
+use tailwater_format::record_log::PredecessorWal;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Storage};
 
@@ -176,10 +176,10 @@ impl LogSet {
             Preallocator::new(storage, directory, numbers, block, durability, clock)
         });
         let suited = SuitedMode::new(options.mode);
-        let place =
+        let site =
             LogSite { storage: &*storage, options: &options, preallocator: preallocator.as_ref() };
         let current =
-            place.begin(number, None, predecessor, suited.is_direct(), Ended::default())?;
+            site.begin(number, None, predecessor, suited.is_direct(), Ended::default())?;
         let mut live: VecDeque<LiveLog> = older.into_iter().collect();
         let closed_bytes = live.iter().map(|log| log.bytes).sum();
         let followed = Followed::new(live.iter().map(|log| (log.number, log.bytes)), number);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
-use tailwater_format::log::{Event, Record, RecordReader};
+use tailwater_format::record_log::{Event, Record, RecordReader};
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use crate::error::{Error, Result};

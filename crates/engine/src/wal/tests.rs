@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use tailwater_format::batch::WriteBatch;
-use tailwater_format::log::Writer;
+use tailwater_format::record_log::Writer;
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 

@@ -1,6 +1,6 @@
 //! Detects unfinished writes: records in which whole sectors are zeros.
 
-use tailwater_format::log::{
+use tailwater_format::record_log::{
     BLOCK_LENGTH, Damage, DamageReason, Event, HEADER_LENGTH, Skipped, SkippedReason,
 };
 use tailwater_io::buffer::AlignedBuffer;

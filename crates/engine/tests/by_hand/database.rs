@@ -7,7 +7,7 @@ use tailwater::verify::{Report, verify};
 use tailwater::{Db, Error, OpenOptions};
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::file_name::format_current;
-use tailwater_format::log::Writer;
+use tailwater_format::record_log::Writer;
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};

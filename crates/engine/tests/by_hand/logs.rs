@@ -7,7 +7,7 @@ use tailwater_format::batch::{HEADER_LENGTH, WriteBatch};
 use tailwater_format::blob::{BlobIndex, BlobLocation};
 use tailwater_format::compress::Compression;
 use tailwater_format::key::MAX_SEQUENCE;
-use tailwater_format::log::{PredecessorWal, Writer};
+use tailwater_format::record_log::{PredecessorWal, Writer};
 use tailwater_format::version_edit::{VersionEdit, WalAddition};
 
 use crate::database::{Database, first_edit, log, log_by, new_file};

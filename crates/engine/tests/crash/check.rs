@@ -6,7 +6,7 @@ use fastrand::Rng;
 use tailwater::verify::{self, Severity};
 use tailwater::{Db, Error, OpenOptions, WriteOptions};
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_io::Storage;
 use tailwater_io::sim::SimStorage;
 

@@ -7,9 +7,9 @@ use tailwater::Db;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Storage};
 
-use crate::mended::{has, open, options, put};
 use crate::model::DEFAULT;
 use crate::rare::{IMAGES, at_every_call, at_every_call_in};
+use crate::regressions::{has, open, options, put};
 
 /// Returns a database with a synced key.
 fn database(disk: &SimStorage) -> Db {

@@ -2,7 +2,7 @@
 //! all later ones.
 
 use fastrand::Rng;
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_io::sim::{Call, Fault, FaultPlan};
 use tailwater_testkit::seed;
 

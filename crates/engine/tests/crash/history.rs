@@ -25,7 +25,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 
 use crate::Checked;
 use crate::model::{Batch, DEFAULT, Durability, State, difference};

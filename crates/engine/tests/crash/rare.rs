@@ -10,8 +10,8 @@ use tailwater::{
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
-use crate::mended::{PATH, create, has, open, options, put};
 use crate::model::DEFAULT;
+use crate::regressions::{PATH, create, has, open, options, put};
 
 /// Number of random crash images that are checked at each crash point.
 pub(crate) const IMAGES: u64 = 30;

@@ -12,7 +12,7 @@ use tailwater::{Db, ReadOptions, WriteBatch, WriteOptions};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
-use crate::mended::{PATH, create, open, options};
+use crate::regressions::{PATH, create, open, options};
 
 /// The names of the column families; the index of a name is the column family's ID.
 const FAMILIES: [&str; 4] = ["default", "a", "b", "never-written"];

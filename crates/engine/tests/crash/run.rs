@@ -7,7 +7,7 @@ use tailwater::{
     BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, ErrorKind, ExternalFiles,
     IngestOptions, ReadOptions, Snapshot, SstFileWriter, WriteBatch, WriteOptions,
 };
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_io::Storage;
 use tailwater_io::sim::{FaultPlan, SimStorage};
 

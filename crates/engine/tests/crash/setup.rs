@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fastrand::Rng;
 use tailwater::OpenOptions;
 use tailwater::options::DbPath;
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_io::sim::SimStorage;
 
 use crate::io_modes::{Disk, IoModes};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use tailwater::{Db, WriteBatch, WriteOptions};
-use tailwater_format::log::RecoveryMode;
+use tailwater_format::record_log::RecoveryMode;
 use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
 use tailwater_io::sim::SimStorage;

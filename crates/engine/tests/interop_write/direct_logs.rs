@@ -13,7 +13,7 @@ use crate::shapes::RECOVERY_MODES;
 use crate::step::{Durability, Record, Step, Write};
 use tailwater::inspect::wal::{LogItem, LogReader};
 use tailwater::{Db, WriteBatch, WriteOptions};
-use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH, Writer};
+use tailwater_format::record_log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH, Writer};
 use tailwater_io::posix::PosixStorage;
 
 /// Alignment to which write groups are padded, in bytes.

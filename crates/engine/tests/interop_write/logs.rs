@@ -12,7 +12,7 @@ use crate::shapes::RECOVERY_MODES;
 use crate::step::{Durability, Record, Step, Write};
 use tailwater::inspect::wal::{LogItem, LogReader};
 use tailwater::{Db, ErrorKind};
-use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH};
+use tailwater_format::record_log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH};
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::dump::Entry;

@@ -12,7 +12,7 @@ use tailwater::{OpenOptions, PrefixExtractor};
 use tailwater_format::Comparator;
 use tailwater_format::file_name::{self, FileKind};
 use tailwater_format::key::{self, MAX_SEQUENCE, ValueType};
-use tailwater_format::log::Writer;
+use tailwater_format::record_log::Writer;
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 use tailwater_io::buffer::BufferPool;

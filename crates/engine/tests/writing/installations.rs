@@ -23,7 +23,7 @@ const PATH: &str = "/db";
 
 /// While a storage call is stopped at the gate, a test waits for an event for at most this number
 /// of pauses. [`PAUSE`] is the length of a pause.
-const PAUSES: usize = 1000;
+const PAUSES: usize = 12_000;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A database on a simulated disk, behind a gate that can stop a call. Flushes and compactions run

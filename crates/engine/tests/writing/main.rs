@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 
 mod basics;
+mod callbacks_and_thread_exit;
 mod changed_options;
 mod checkpoints;
 mod compactions;
@@ -12,7 +13,6 @@ mod concurrent_ingestion;
 mod database;
 mod direct_logs;
 mod directories;
-mod endings;
 mod errors;
 mod families;
 mod flushes;

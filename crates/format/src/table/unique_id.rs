@@ -128,7 +128,8 @@ pub fn encode_session_id(upper: u64, lower: u64) -> String {
     digits.into_iter().map(character).collect()
 }
 
-/// Returns the upper and lower numbers of a session id of 13 to 24 characters.
+/// Decodes a session id of 13 to 24 base-36 digits. Returns its numbers `upper` and `lower`, which
+/// [`encode_session_id`] explains.
 ///
 /// # Errors
 /// Corruption, for fewer, more or invalid characters.

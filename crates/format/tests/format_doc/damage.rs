@@ -3,7 +3,7 @@
 
 use tailwater_format::Error;
 use tailwater_format::blob::BlobFileHeader;
-use tailwater_format::log::{DamageReason, Event, RecordReader, SkippedReason, SliceSource};
+use tailwater_format::record_log::{DamageReason, Event, RecordReader, SkippedReason, SliceSource};
 use tailwater_format::table::Footer;
 
 use super::document::golden;

@@ -1,7 +1,7 @@
 //! Checks of the worked examples that come from write-ahead logs and MANIFESTs.
 
 use tailwater_format::batch::{BatchReader, RecordKind, WriteBatch};
-use tailwater_format::log::{Event, RecordReader, SliceSource, Writer};
+use tailwater_format::record_log::{Event, RecordReader, SliceSource, Writer};
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
 use super::document::Example;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tailwater_format::batch::{BatchReader, RecordKind};
-use tailwater_format::log::{
+use tailwater_format::record_log::{
     BLOCK_LENGTH, BlockSource, DamageReason, Event, HEADER_LENGTH, PADDING_TYPE, PredecessorWal,
     RECYCLABLE_HEADER_LENGTH, RecordReader, RecoveryMode, Skipped, SkippedReason, SliceSource,
     Stale, Torn, TornReason, Verdict, Writer, records_within,

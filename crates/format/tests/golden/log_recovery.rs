@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use tailwater_format::batch::WriteBatch;
-use tailwater_format::log::{RecoveryMode, Verdict, Writer};
+use tailwater_format::record_log::{RecoveryMode, Verdict, Writer};
 
 use crate::log::{PLAIN, STALE, STALE_UNALIGNED, STALE_ZSTD, fragment, recover, value};
 

@@ -1,6 +1,6 @@
 //! Tests of version edits. Every edit that RocksDB wrote must decode and encode to the same bytes.
 
-use tailwater_format::log::{Event, RecordReader, SliceSource};
+use tailwater_format::record_log::{Event, RecordReader, SliceSource};
 use tailwater_format::version_edit::{
     BlobFileAddition, BlobFileGarbage, CompactCursor, DeletedFile, FileChecksum, LevelProgress,
     NewFile, SubcompactionProgress, Temperature, VersionEdit, WalAddition,

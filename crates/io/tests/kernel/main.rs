@@ -3,9 +3,9 @@
 
 mod devices;
 mod figures;
-mod here;
 mod memory;
 mod parsers;
+mod real_kernel;
 
 /// Writes a file at `path` below `root`, a directory that imitates the root of the filesystem.
 #[expect(clippy::disallowed_methods, reason = "imitates the kernel's files")]

@@ -3,9 +3,9 @@
 //! Each test prints which kind it used.
 #![expect(clippy::disallowed_methods, reason = "imitates the kernel's files")]
 
-mod here;
 mod interrupted;
-mod played;
+mod real_kernel;
+mod simulated_files;
 
 use std::path::Path;
 

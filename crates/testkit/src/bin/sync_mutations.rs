@@ -37,7 +37,7 @@ const CRATES: [MutatedCrate; 2] = [
         tests: &[
             ["crash", "--", "checkpoints::"],
             ["crash", "--", "rare::"],
-            ["crash", "--", "mended::"],
+            ["crash", "--", "regressions::"],
             ["crash", "--", "power::"],
             ["directories", "--", "random::"],
             ["crash", "--", "faults::"],

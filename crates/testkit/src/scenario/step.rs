@@ -31,7 +31,8 @@ pub struct Step {
     pub expected: Expected,
 }
 
-/// The expected result of a step. The default is success, with any contents and warnings.
+/// The expected result of a step. By default, a step must succeed, and
+/// its contents and warnings are not checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
     /// Texts that the error message must contain; empty if the step must succeed.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogItem, LogReader};
 use tailwater_format::batch::Record;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::log::{RecoveryMode, ZSTD};
+use tailwater_format::record_log::{RecoveryMode, ZSTD};
 use tailwater_io::Storage;
 
 use crate::arguments::WalArguments;

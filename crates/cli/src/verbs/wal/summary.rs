@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogReader};
-use tailwater_format::log::{HEADER_LENGTH, RecoveryMode, Verdict};
+use tailwater_format::record_log::{HEADER_LENGTH, RecoveryMode, Verdict};
 
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;

@@ -26,7 +26,7 @@ impl DbIterator {
             let mut target = std::mem::take(&mut self.target);
             set_internal_key(&mut target, self.key(), FIRST_TRAILER);
             self.target = target;
-            self.place = EntryLocation::Nowhere;
+            self.location = EntryLocation::Nowhere;
             self.merged.seek_for_prev(&self.target)?;
         }
         self.find_backward()
@@ -35,7 +35,7 @@ impl DbIterator {
     /// Moves backward, beginning with the current record of the merged sources, to the first key
     /// that has a value.
     pub(super) fn find_backward(&mut self) -> Result<()> {
-        self.place = EntryLocation::Nowhere;
+        self.location = EntryLocation::Nowhere;
         while self.merged.valid() {
             let user_key = key::user_key(self.merged.key());
             if !self.within_bounds(user_key) {
@@ -43,8 +43,8 @@ impl DbIterator {
             }
             self.key.clear();
             self.key.extend_from_slice(user_key);
-            self.place = self.fold_key()?;
-            if self.place != EntryLocation::Nowhere {
+            self.location = self.fold_key()?;
+            if self.location != EntryLocation::Nowhere {
                 return Ok(());
             }
         }

@@ -19,7 +19,7 @@ impl DbIterator {
             self.merged.ask_prefix_filters(false);
             set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
             self.merged.seek(&self.target)?;
-        } else if self.place == EntryLocation::OnRecord {
+        } else if self.location == EntryLocation::OnRecord {
             self.note_key();
             self.merged.next()?;
         }
@@ -29,7 +29,7 @@ impl DbIterator {
     /// Moves forward, beginning with the current record of the merged sources, to the first key
     /// that has a value. If `passing` is true, first skips the records of the key in `self.key`.
     pub(super) fn find_forward(&mut self, mut passing: bool) -> Result<()> {
-        self.place = EntryLocation::Nowhere;
+        self.location = EntryLocation::Nowhere;
         let mut passed = 0;
         while self.merged.valid() {
             let record = self.record()?;
@@ -65,7 +65,7 @@ impl DbIterator {
             }
             match value_type {
                 ValueType::Value => {
-                    self.place = EntryLocation::OnRecord;
+                    self.location = EntryLocation::OnRecord;
                     return Ok(());
                 }
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {
@@ -75,7 +75,7 @@ impl DbIterator {
                 }
                 _ => {
                     self.note_key();
-                    self.place = self.fold_records_below()?;
+                    self.location = self.fold_records_below()?;
                     return Ok(());
                 }
             }

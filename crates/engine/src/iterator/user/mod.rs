@@ -86,11 +86,11 @@ pub struct DbIterator {
     settings: ReadSettings,
     view: View,
     direction: Direction,
-    place: EntryLocation,
-    /// The current user key, unless `place` is [`EntryLocation::OnRecord`]: then the key is in the
-    /// merged sources.
+    location: EntryLocation,
+    /// The current user key, unless `location` is [`EntryLocation::OnRecord`]: then the key is in
+    /// the merged sources.
     key: Vec<u8>,
-    /// The current value if `place` is [`EntryLocation::Copied`]; the blob index if it is
+    /// The current value if `location` is [`EntryLocation::Copied`]; the blob index if it is
     /// [`EntryLocation::Unread`].
     value: Vec<u8>,
     operands: Operands,
@@ -203,7 +203,7 @@ impl DbIterator {
             settings,
             view,
             direction: Direction::Forward,
-            place: EntryLocation::Nowhere,
+            location: EntryLocation::Nowhere,
             key: Vec::new(),
             value: Vec::new(),
             operands: Operands::default(),
@@ -219,7 +219,7 @@ impl DbIterator {
     /// Whether the iterator is positioned on a key.
     #[inline]
     pub fn valid(&self) -> bool {
-        self.place != EntryLocation::Nowhere
+        self.location != EntryLocation::Nowhere
     }
 
     /// Returns the current user key; empty if the iterator has no position.
@@ -233,7 +233,7 @@ impl DbIterator {
 
     #[inline]
     fn unpinned_key(&self) -> &[u8] {
-        match self.place {
+        match self.location {
             EntryLocation::OnRecord => key::user_key(self.merged.key()),
             EntryLocation::Copied | EntryLocation::Unread => &self.key,
             EntryLocation::Nowhere => &[],
@@ -244,7 +244,7 @@ impl DbIterator {
     /// value was deferred and [`DbIterator::prepare_value`] has not been called.
     #[inline]
     pub fn value(&self) -> &[u8] {
-        match self.place {
+        match self.location {
             EntryLocation::OnRecord => self.merged.value(),
             EntryLocation::Copied => &self.value,
             EntryLocation::Unread | EntryLocation::Nowhere => &[],
@@ -407,12 +407,12 @@ impl DbIterator {
     /// # Errors
     /// Errors from reading a blob file. The iterator then has no position.
     pub fn prepare_value(&mut self) -> Result<()> {
-        if self.place != EntryLocation::Unread {
+        if self.location != EntryLocation::Unread {
             return Ok(());
         }
-        self.place = EntryLocation::Nowhere;
+        self.location = EntryLocation::Nowhere;
         self.value = self.source.read_blob(&self.base_key, &self.value)?;
-        self.place = EntryLocation::Copied;
+        self.location = EntryLocation::Copied;
         Ok(())
     }
 
@@ -422,26 +422,27 @@ impl DbIterator {
         self.go(Direction::Forward, |merged, target| merged.seek(target))
     }
 
-    /// Calls `place` to position the merged sources, and then moves in `direction` to the first
+    /// Calls `position_sources`, and then moves in `direction` to the first
     /// visible key.
     fn go(
         &mut self,
         direction: Direction,
-        place: impl FnOnce(&mut MergingIterator, &[u8]) -> Result<()>,
+        position_sources: impl FnOnce(&mut MergingIterator, &[u8]) -> Result<()>,
     ) -> Result<()> {
         self.direction = direction;
-        self.place = EntryLocation::Nowhere;
-        let moved = place(&mut self.merged, &self.target).and_then(|()| match direction {
-            Direction::Forward => self.find_forward(false),
-            Direction::Backward => self.find_backward(),
-        });
+        self.location = EntryLocation::Nowhere;
+        let moved =
+            position_sources(&mut self.merged, &self.target).and_then(|()| match direction {
+                Direction::Forward => self.find_forward(false),
+                Direction::Backward => self.find_backward(),
+            });
         self.settle(moved)
     }
 
     #[inline]
     fn settle(&mut self, moved: Result<()>) -> Result<()> {
         if moved.is_err() {
-            self.place = EntryLocation::Nowhere;
+            self.location = EntryLocation::Nowhere;
         }
         if self.pinned.is_some() {
             self.pin_key();
@@ -546,7 +547,7 @@ fn leaves(
     let profile = &settings.profile;
     let mut kept =
         |is_it: &dyn Fn(&Leaf) -> bool| old.iter().position(is_it).map(|at| old.swap_remove(at));
-    let place = |mut leaf: Leaf| {
+    let positioned = |mut leaf: Leaf| {
         match target {
             Some((target, Direction::Forward)) => leaf.seek(target)?,
             Some((target, Direction::Backward)) => leaf.seek_for_prev(target)?,
@@ -558,7 +559,7 @@ fn leaves(
     for memtable in source.memtables() {
         leaves.push(match kept(&|leaf| leaf.is_of_memtable(memtable)) {
             Some(leaf) => leaf,
-            None => place(Leaf::of_memtable(Arc::clone(memtable), snapshot))?,
+            None => positioned(Leaf::of_memtable(Arc::clone(memtable), snapshot))?,
         });
     }
     let mut levels = source.version().levels().iter().enumerate();
@@ -571,7 +572,7 @@ fn leaves(
         let table = tables.open(file, profile.purpose)?;
         let mut iterator = TableIterator::new(table, *profile, &settings.plan);
         iterator.set_prefixes(tables.context().prefix_extractor.clone());
-        leaves.push(place(Leaf::of_table(iterator, file, snapshot)?)?);
+        leaves.push(positioned(Leaf::of_table(iterator, file, snapshot)?)?);
     }
     for (number, level) in levels.filter(|(_, level)| !level.files().is_empty()) {
         leaves.push(match kept(&|leaf| leaf.is_of_level(number)) {
@@ -579,7 +580,7 @@ fn leaves(
                 leaf.go_over(level, tables, target)?;
                 Leaf::Level(leaf)
             }
-            _ => place(Leaf::Level(LevelIterator::new(
+            _ => positioned(Leaf::Level(LevelIterator::new(
                 number,
                 Arc::clone(level),
                 Arc::clone(tables),

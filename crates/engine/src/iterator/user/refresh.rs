@@ -109,7 +109,7 @@ impl DbIterator {
             Some(snapshot) => snapshot.sequence_number(),
             None => shared.published(),
         };
-        self.place = EntryLocation::Nowhere;
+        self.location = EntryLocation::Nowhere;
         // Until this refresh succeeds, the next seek tries it again. A refresh to a snapshot is
         // tried again at the same snapshot, which `unfinished` holds. A refresh to the current
         // state is tried again at the sequence number that is current then, because nothing keeps
@@ -144,7 +144,7 @@ impl DbIterator {
             return self.refresh_to(refresh);
         }
         if self.is_incomplete || self.is_outdated() {
-            self.place = EntryLocation::Nowhere;
+            self.location = EntryLocation::Nowhere;
             self.go_over_to_newest(None)?;
             self.follow_view();
         } else if self.is_view_old {
@@ -179,9 +179,9 @@ impl DbIterator {
 
     /// Copies the current key, because the source that holds it may be released.
     fn hold_key(&mut self) {
-        if self.place == EntryLocation::OnRecord {
+        if self.location == EntryLocation::OnRecord {
             self.note_key();
-            self.place = EntryLocation::Copied;
+            self.location = EntryLocation::Copied;
         }
     }
 

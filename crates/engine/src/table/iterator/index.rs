@@ -56,9 +56,9 @@ impl Level {
         })
     }
 
-    fn seek(&mut self, table: &TableReader, place: SeekTarget<'_>) -> Result<()> {
+    fn seek(&mut self, table: &TableReader, target: SeekTarget<'_>) -> Result<()> {
         let index_format = table.index_format();
-        self.go(table, |block, cursor| match place {
+        self.go(table, |block, cursor| match target {
             SeekTarget::First => cursor.seek_to_first(block.bytes(), block.layout(), index_format),
             SeekTarget::Last => cursor.seek_to_last(block.bytes(), block.layout(), index_format),
             SeekTarget::At { user_key, trailer } => {
@@ -161,17 +161,17 @@ impl IndexIterator {
         &mut self,
         table: &TableReader,
         profile: &ReadProfile,
-        place: SeekTarget<'_>,
+        target: SeekTarget<'_>,
     ) -> Result<()> {
         if self.root.block.is_none() {
             self.partitioned = table.has_partitioned_index();
             self.root.block = Some(table.load_index_root(profile)?);
             self.root.handle = table.index_handle();
         }
-        self.root.seek(table, place)?;
+        self.root.seek(table, target)?;
         if self.partitioned {
             self.load_partition(table, profile)?;
-            self.partition.seek(table, place)?;
+            self.partition.seek(table, target)?;
             self.skip_forward(table, profile)?;
         }
         Ok(())

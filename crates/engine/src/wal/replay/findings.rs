@@ -1,7 +1,9 @@
 //! Classifies what replay finds in a log other than intact records: damage, remains of older logs,
 //! and unwritten space.
 
-use tailwater_format::log::{Damage, DamageReason, Event, Skipped, SkippedReason, Stale, Torn};
+use tailwater_format::record_log::{
+    Damage, DamageReason, Event, Skipped, SkippedReason, Stale, Torn,
+};
 
 use super::Log;
 use crate::wal::unwritten;

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use tailwater_format::blob::BlobIndex;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{Sequence, ValueType};
-use tailwater_format::log::{
+use tailwater_format::record_log::{
     Damage, Event, PredecessorWal, Record as LogRecord, RecoveryMode, Torn, TornReason, Verdict,
 };
 use tailwater_format::wide_column;

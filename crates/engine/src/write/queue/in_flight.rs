@@ -58,7 +58,7 @@ struct State {
 pub(crate) struct GroupInFlight<'q> {
     queue: &'q Queue,
     /// Number of the group. All groups that are put in flight are numbered consecutively from 1.
-    place: u64,
+    number: u64,
     writers: usize,
 }
 
@@ -101,10 +101,10 @@ impl<'q> Leadership<'q> {
         let mut state = lock(&queue.in_flight.state);
         state.begun += 1;
         state.writers += writers;
-        let place = state.begun;
+        let number = state.begun;
         queue.in_flight.count.fetch_add(1, Ordering::Relaxed);
         drop(state);
-        GroupInFlight { queue, place, writers }
+        GroupInFlight { queue, number, writers }
     }
 }
 
@@ -112,7 +112,7 @@ impl GroupInFlight<'_> {
     /// Waits until the groups ahead have ended. Their memory accesses happen before what the caller
     /// does next.
     pub(crate) fn wait_for_turn(&self) {
-        self.queue.in_flight.wait_until_ended(self.place - 1);
+        self.queue.in_flight.wait_until_ended(self.number - 1);
     }
 
     /// Ends the write, and reports its result to the members of its group.
@@ -127,7 +127,7 @@ impl Drop for GroupInFlight<'_> {
         self.wait_for_turn();
         let in_flight = &self.queue.in_flight;
         let mut state = lock(&in_flight.state);
-        state.ended = self.place;
+        state.ended = self.number;
         state.writers -= self.writers;
         in_flight.count.fetch_sub(1, Ordering::Release);
         let is_awaited = state.waiting > 0;

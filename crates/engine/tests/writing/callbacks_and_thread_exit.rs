@@ -189,13 +189,13 @@ fn user_callbacks_cannot_close_the_database() {
     let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));
     let db = open(&disk, &fuse, "disable_auto_compactions=true");
     let family = default_family(&db);
-    for threads in ["endings::", "tailwater-comp"] {
+    for threads in ["callbacks_and_thread_exit::", "tailwater-comp"] {
         let reported = Arc::new(Mutex::new(None));
         let (closing, tells) = (db.clone(), Arc::clone(&reported));
         fuse.call(Object::CompactionFilter, threads, move || {
             *tells.lock().expect("an answer") = Some(closing.close());
         });
-        if threads == "endings::" {
+        if threads == "callbacks_and_thread_exit::" {
             let range = CompactRangeOptions::default();
             db.compact_range_cf_opt(&family, None, None, &range).expect("a compaction");
         } else {

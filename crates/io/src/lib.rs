@@ -1,10 +1,10 @@
 //! File I/O on Linux.
 //!
 //! Everything above this crate accesses the disk through [`Storage`]. The caller opens each file in
-//! an [`IoMode`]. Each open, read and write also states its reason, a [`Purpose`], by which
-//! statistics, faults and limits tell them apart. [`Storage`] has two implementations: the real
-//! disk ([`posix`]) and, with the feature `sim`, a simulated one (module `sim`), which fails, tears
-//! and loses writes on demand.
+//! an [`IoMode`]. Each open, read and write also states its reason, a [`Purpose`], which
+//! statistics, limits and simulated faults distinguish. [`Storage`] has two implementations: the
+//! real disk ([`posix`]) and, with the feature `sim`, a simulated one (module `sim`), which fails,
+//! tears and loses writes on demand.
 //!
 //! [`stream`] reads and writes files from beginning to end with several requests in flight. It uses
 //! aligned memory from bounded pools ([`buffer`]), a rate limit ([`pace`]), and a limit on its

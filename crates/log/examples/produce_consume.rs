@@ -4,7 +4,7 @@
 use tailwater_log::batch::Builder;
 use tailwater_log::{Consumer, Log, LogOptions, PartitionId, Strategy, TopicOptions};
 
-/// The consumer, under whose number its progress is stored.
+/// The consumer whose progress is stored.
 const CONSUMER: Consumer = Consumer::Single(1);
 
 #[cfg_attr(test, test)]

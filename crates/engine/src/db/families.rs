@@ -2,8 +2,10 @@
 //!
 //! # Order of a creation
 //!
-//! 1. The directories of the column family are created, recorded and claimed. After a crash, the
-//!    next opening gives up those that no option names.
+//! 1. The directories of the column family are created and claimed, and then listed in the record
+//!    of claimed directories. After a crash, the next opening removes the claims of listed
+//!    directories that no option names. A directory that is claimed but not listed keeps its claim:
+//!    this database can use the directory, another database must adopt it.
 //! 2. Writes wait while the MANIFEST gets the column family. After a crash from here on, it exists.
 //! 3. The OPTIONS file gets its options. Other threads can already find the column family by its
 //!    name and write to it. After a crash before the file is written, the column family has the

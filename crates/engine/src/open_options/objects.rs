@@ -89,7 +89,7 @@ impl OpenOptions {
 
     /// Records the objects that the OPTIONS file of the database in `home` names: a program may
     /// open a database without having the objects of the program that created it. Without a
-    /// readable OPTIONS file there are none.
+    /// readable OPTIONS file, no object is recorded.
     pub(crate) fn record_objects(&mut self, home: &Path) {
         let Ok(loaded) = Self::load_from(Arc::clone(&self.storage), home) else { return };
         let named = loaded.families.iter().flat_map(|(_, options)| named_objects(options));

@@ -283,8 +283,8 @@ impl StallController {
 mod tests {
     use super::*;
 
-    /// Regression test: a write that failed instead of waiting took over the bytes that an earlier
-    /// leader had written for its followers, and nobody waited for them.
+    /// Regression test: bytes that a leader had written for its followers were never charged to the
+    /// delay budget if the next write failed instead of waiting.
     #[test]
     fn a_refused_write_leaves_the_unpaid_bytes_to_the_next_leader() {
         let controller = StallController::new(Arc::default());

@@ -24,8 +24,8 @@ fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-/// A user's object that is every kind of object: it keeps all records, appends operands, and takes
-/// whole keys for prefixes. The field is its name.
+/// A compaction filter that keeps all records, a merge operator that appends operands, and a prefix
+/// extractor that returns whole keys. The field is the object's name.
 struct Mine(&'static str);
 
 impl CustomCompactionFilter for Mine {

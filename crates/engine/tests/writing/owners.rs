@@ -41,7 +41,7 @@ const READS: [Call; 9] = [
         values.into_iter().try_for_each(|value| value.map(drop))
     }),
     ("multi_get", |db, family, options| {
-        // The key of a column family of this opening is read nevertheless.
+        // The refusal of `family` must not prevent the read of the default column family.
         let values = db.multi_get_cf_opt(&[(db.default_cf(), KEY), (family, KEY)], options);
         let [of_default, of_family] = values.try_into().expect("a result for each key");
         if options.snapshot.is_none() {

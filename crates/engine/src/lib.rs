@@ -64,6 +64,7 @@ mod flush;
 #[doc(hidden)]
 pub mod for_tests;
 mod handover;
+mod incomplete_file;
 mod ingest;
 pub mod inspect;
 mod io_modes;

@@ -19,6 +19,12 @@ pub trait Clock: Debug + Send + Sync + 'static {
         self.monotonic_ns().saturating_sub(start_ns)
     }
 
+    /// Like [`Self::monotonic_ns`], but up to a few milliseconds late, and less expensive. Its
+    /// fixed point in time may be another one, so its results compare only with each other.
+    fn coarse_monotonic_ns(&self) -> u64 {
+        self.monotonic_ns()
+    }
+
     /// Returns the wall-clock time in microseconds since 1970 in UTC. It may jump forwards or
     /// backwards.
     fn wall_us(&self) -> u64;
@@ -41,6 +47,11 @@ pub(crate) fn monotonic_ns() -> u64 {
 impl Clock for SystemClock {
     fn monotonic_ns(&self) -> u64 {
         monotonic_ns()
+    }
+
+    fn coarse_monotonic_ns(&self) -> u64 {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+        time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
     }
 
     #[expect(clippy::disallowed_methods, reason = "this is the only source of time")]

@@ -257,7 +257,17 @@ pub trait Storage: Debug + Send + Sync + 'static {
 }
 
 /// A lock on a file, held until the guard is dropped.
-pub trait FileLock: Debug + Send + Sync {}
+pub trait FileLock: Debug + Send + Sync {
+    /// Whether the path at which the lock was taken still leads to the locked file. If it does not,
+    /// the file was removed or replaced, and another process may have locked a new file there. The
+    /// default implementation returns true.
+    ///
+    /// # Errors
+    /// Errors from resolving the path, except that it does not exist.
+    fn is_in_place(&self) -> Result<bool> {
+        Ok(true)
+    }
+}
 
 /// A file open for reading. Reads at different offsets may run concurrently.
 ///

@@ -46,6 +46,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "wal",
             "panics",
             "file_numbers",
+            "incomplete_file",
             "left_out",
             "memtable",
             "range_tombstone",

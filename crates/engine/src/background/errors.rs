@@ -10,6 +10,7 @@
 //! | memtable | - | latched | reopening |
 //! | upkeep | - | a panic: latched | `resume` |
 //! | installation | - | a panic: latched | reopening |
+//! | LOCK | - | removed or replaced: latched | reopening |
 //!
 //! A compaction is retried only if it failed while tables were read or written, not if its outputs
 //! cannot be opened.
@@ -56,6 +57,8 @@ pub(crate) enum FailedPart {
     /// change, although the version in memory does not have it yet.
     Installation,
     MemTable,
+    /// A lock of the database, which was removed or replaced.
+    Lock,
 }
 
 impl fmt::Display for FailedPart {
@@ -66,6 +69,7 @@ impl fmt::Display for FailedPart {
             Self::Compaction => "a compaction failed",
             Self::Manifest => "the MANIFEST failed",
             Self::MemTable => "a memtable failed",
+            Self::Lock => "the database is no longer locked",
             Self::Installation => "a change was only partly installed",
             Self::Upkeep => "upkeep failed",
         })
@@ -224,7 +228,7 @@ impl ErrorState {
             | FailedPart::Compaction
             | FailedPart::Flush
             | FailedPart::Manifest => true,
-            FailedPart::Installation | FailedPart::MemTable => false,
+            FailedPart::Installation | FailedPart::MemTable | FailedPart::Lock => false,
         }
     }
 

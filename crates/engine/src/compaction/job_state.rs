@@ -1,6 +1,6 @@
 //! The state that the parts of a compaction job share.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -17,6 +17,7 @@ use crate::column_family::FamilyReaders;
 use crate::compaction::LowPriority;
 use crate::compaction::merge::{DeeperLevels, InputTable, Inputs, Snapshots};
 use crate::compaction_filter::CompactionFilter;
+use crate::error::Result;
 use crate::file_numbers::FileNumbers;
 use crate::io_modes::IoModes;
 use crate::opening::OpeningId;
@@ -163,13 +164,16 @@ impl JobState {
         }))
     }
 
-    /// Allocates the file number and the path of a new output. Notes the path, so that the file is
-    /// removed if the job fails.
-    pub(crate) fn take_output(&self) -> (u64, PathBuf) {
-        let number = self.writing.numbers.take();
-        let path = self.writing.directory.join(FileKind::Table(number).to_string());
-        self.created.lock().push(path.clone());
-        (number, path)
+    /// Returns the file number and the path of a new output.
+    pub(crate) fn take_output(&self) -> Result<(u64, PathBuf)> {
+        let path = |number| self.writing.directory.join(FileKind::Table(number).to_string());
+        self.writing.numbers.take_unused(&*self.environment.storage, path)
+    }
+
+    /// To be called when the file of an output has been created. If the job fails, the file is
+    /// removed.
+    pub(crate) fn output_created(&self, path: &Path) {
+        self.created.lock().push(path.to_owned());
     }
 
     /// Returns the levels below the output level, positioned before their first keys.

@@ -12,10 +12,12 @@
 //! ```
 
 mod failures;
+mod locks;
 mod new_tables;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::VersionEdit;
@@ -23,7 +25,7 @@ use tailwater_io::{Clock, Storage};
 
 use crate::background::{Background, ErrorState, FailedPart};
 use crate::column_family::{ColumnFamily, ReaderFactory};
-use crate::directory::DatabaseIdentity;
+use crate::directory::{DatabaseIdentity, GuardedStorage};
 use crate::error::{Error, Result};
 use crate::file_numbers::FileNumbers;
 use crate::open_options::CurrentOptions;
@@ -39,6 +41,10 @@ pub(crate) struct Context {
     /// The state shared with reads.
     pub(crate) shared: Arc<ReadState>,
     pub(crate) storage: Arc<dyn Storage>,
+    /// The same storage, to check the locks of the database's directories.
+    pub(crate) guard: Arc<GuardedStorage>,
+    /// The coarse time from which on the next writer checks the locks.
+    pub(crate) lock_check_due_ns: AtomicU64,
     /// The home directory of the database, which contains CURRENT.
     pub(crate) directory: PathBuf,
     pub(crate) clock: Arc<dyn Clock>,
@@ -88,6 +94,7 @@ impl Context {
         new_tables: &[Arc<FileMetadata>],
         last_sequence: Sequence,
     ) -> Result<Written<'v>> {
+        self.check_locks()?;
         let failed = |error: &Error| self.latch(FailedPart::Manifest, error);
         installation.write(edits, new_tables, last_sequence, failed)
     }

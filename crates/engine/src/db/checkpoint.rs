@@ -28,7 +28,7 @@ use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::version_edit::VersionEdit;
-use tailwater_io::{FileLock, Purpose};
+use tailwater_io::{Create, FileLock, Purpose};
 
 use crate::column_family::SuperVersion;
 use crate::db::{Database, Db};
@@ -210,7 +210,7 @@ impl Database {
                 ..VersionEdit::default()
             }]);
         }
-        write_manifest(storage, aside, MANIFEST, &edits)?;
+        write_manifest(storage, aside, Create::New, MANIFEST, &edits)?;
         set_current(storage, aside, MANIFEST, MANIFEST)
     }
 

@@ -67,7 +67,7 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     found.check_home(storage)?;
     check_is_home(storage, &found)?;
     let outside = doomed(&found, &options)?;
-    let mut locks = Locks::of_home(lock, None);
+    let mut locks = Locks::of_home(lock, &home, None);
     outside.iter().try_for_each(|directory| locks.add(storage, directory))?;
     remove_if_there(storage, &home.path.join(FileKind::Current.to_string()))?;
     storage.sync_directory(&home.path)?;

@@ -93,6 +93,8 @@ impl Database {
                     Task::Flush => self.compactions.compact_soon(),
                     Task::Idle | Task::End => self.compactions.check_due_after_release(),
                 }
+                // If a lock was lost, the failure is latched.
+                let _ = self.context.check_locks();
                 self.dump_statistics_if_due();
                 self.writes.sample_write_times_if_due();
             };

@@ -30,19 +30,28 @@ pub(crate) struct Directories {
 #[derive(Debug)]
 pub(crate) struct Locks {
     #[expect(dead_code, reason = "held until it is dropped")]
-    home: Box<dyn FileLock>,
-    outside: Vec<(FileIdentity, Box<dyn FileLock>)>,
+    home: Arc<dyn FileLock>,
+    outside: Vec<(FileIdentity, Arc<dyn FileLock>)>,
     /// The storage that guards the locked directories: if a directory was moved and another one is
-    /// now at its path, the storage refuses to use the path. Each directory locked later is added
-    /// to it. `None` if directories are not guarded.
+    /// now at its path, the storage refuses to use the path; if a lock is no longer in place, it
+    /// refuses changes. Each directory locked later is added to it. `None` if directories are not
+    /// guarded.
     guard: Option<Arc<GuardedStorage>>,
 }
 
 impl Locks {
     /// Creates a set of locks that has only the lock on the home directory. If `guard` is given, it
-    /// will guard each further directory that is added.
-    pub(crate) fn of_home(home: Box<dyn FileLock>, guard: Option<Arc<GuardedStorage>>) -> Self {
-        Self { home, outside: Vec::new(), guard }
+    /// guards the home, and will guard each further directory that is added.
+    pub(crate) fn of_home(
+        lock: Box<dyn FileLock>,
+        home: &Home,
+        guard: Option<Arc<GuardedStorage>>,
+    ) -> Self {
+        let lock = Arc::from(lock);
+        if let Some(guard) = &guard {
+            guard.guard(&home.path, home.identity, Some(&lock));
+        }
+        Self { home: lock, outside: Vec::new(), guard }
     }
 
     /// Locks a directory of the database other than its home, unless the directory is already
@@ -77,10 +86,13 @@ impl Locks {
             let message = "the claim on the directory has just changed";
             return Err(Error::new(ErrorKind::Busy, message).in_file(path));
         }
-        self.outside.push((identity, lock));
+        let lock = Arc::from(lock);
         if let Some(guard) = &self.guard {
-            guard.guard(path, identity);
+            // The opening removes the lock of a directory that no option names any more.
+            let is_kept = !directory.options.is_empty();
+            guard.guard(path, identity, is_kept.then_some(&lock));
         }
+        self.outside.push((identity, lock));
         Ok(())
     }
 }

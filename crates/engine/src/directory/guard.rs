@@ -5,11 +5,15 @@
 //! another database. So before a file is opened, created, renamed or removed in a directory of the
 //! database, and before the directory is synced, the guard checks that the path still refers to the
 //! directory that was opened.
+//!
+//! If the LOCK of a directory is removed or replaced, another process can lock a new LOCK, and use
+//! the same file numbers. So the guard also checks, before it changes anything in a directory, that
+//! all locks are in place.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tailwater_io::{
     Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, IoMode,
@@ -19,13 +23,22 @@ use tailwater_io::{
 use crate::epoch::EpochCell;
 
 /// Wraps a storage. Fails operations in a database's directory if its path no longer refers to the
-/// same device and inode.
+/// same device and inode, and changes if a lock of the database is no longer in place.
 #[derive(Debug)]
 pub(crate) struct GuardedStorage {
     files: Arc<dyn Storage>,
-    /// The paths and identities of the guarded directories. Every opening of a file reads them.
-    /// They are read without a lock, so that a user never waits for a background thread here.
-    guarded: EpochCell<Vec<(PathBuf, FileIdentity)>>,
+    /// The guarded directories. Every opening of a file reads them. They are read without a lock,
+    /// so that a user never waits for a background thread here.
+    guarded: EpochCell<Vec<GuardedDirectory>>,
+}
+
+#[derive(Debug, Clone)]
+struct GuardedDirectory {
+    path: PathBuf,
+    identity: FileIdentity,
+    /// The lock on the directory. It cannot be upgraded if no lock is guarded, and after the
+    /// database has released the lock.
+    lock: Weak<dyn FileLock>,
 }
 
 /// The reason why a call was refused: the path of a directory refers to another directory now.
@@ -43,36 +56,106 @@ impl fmt::Display for Replaced {
 
 impl std::error::Error for Replaced {}
 
+/// The reason why a change was refused: a lock of the database is no longer in place.
+#[derive(Debug)]
+struct LockLost;
+
+impl fmt::Display for LockLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the LOCK of the directory was removed or replaced while the database was open, so \
+             another process may have opened the database: close the database, and open it again",
+        )
+    }
+}
+
+impl std::error::Error for LockLost {}
+
 impl GuardedStorage {
     /// Creates a storage that guards the directory at `path`: it fails operations in this directory
     /// if the path no longer refers to the directory with this identity.
     pub(crate) fn new(files: Arc<dyn Storage>, path: &Path, identity: FileIdentity) -> Self {
-        Self { files, guarded: EpochCell::new(Some(Arc::new(vec![(path.to_owned(), identity)]))) }
+        let home = GuardedDirectory { path: path.to_owned(), identity, lock: no_lock() };
+        Self { files, guarded: EpochCell::new(Some(Arc::new(vec![home]))) }
     }
 
-    /// Also guards the directory at `path`. Must be called by one thread at a time.
-    pub(super) fn guard(&self, path: &Path, identity: FileIdentity) {
+    /// Guards the directory at `path` and, if given, the lock on it. Must be called by one thread
+    /// at a time.
+    pub(super) fn guard(
+        &self,
+        path: &Path,
+        identity: FileIdentity,
+        lock: Option<&Arc<dyn FileLock>>,
+    ) {
         let mut guarded = self.guarded.load_arc().map(|all| (*all).clone()).unwrap_or_default();
-        guarded.push((path.to_owned(), identity));
+        guarded.retain(|directory| directory.path != path);
+        let lock = lock.map_or_else(no_lock, Arc::downgrade);
+        guarded.push(GuardedDirectory { path: path.to_owned(), identity, lock });
         self.guarded.store(Some(Arc::new(guarded)));
+    }
+
+    /// Fails if a lock that the database holds was removed or replaced, and for no other reason. A
+    /// lock in a directory that was renamed moves along with it, and is in place.
+    pub(crate) fn check_locks(&self) -> Result<()> {
+        let guarded = self.guarded.load_arc();
+        let mut guarded = guarded.iter().flat_map(|guarded| guarded.iter());
+        match guarded.find(|directory| directory.has_lost_lock(&*self.files)) {
+            None => Ok(()),
+            Some(GuardedDirectory { path, .. }) => {
+                let lost = io::Error::other(LockLost);
+                Err(tailwater_io::Error::new(Operation::Lock, path, lost))
+            }
+        }
     }
 
     /// Fails if the path of a guarded directory refers to another directory, or to none.
     fn check(&self, operation: Operation, directory: &Path) -> Result<()> {
-        let expected = self.guarded.load_arc().and_then(|guarded| {
-            guarded.iter().find(|(path, _)| path == directory).map(|(_, identity)| *identity)
-        });
-        let Some(expected) = expected else { return Ok(()) };
-        match self.files.identity(directory) {
-            Ok(found) if found == expected => Ok(()),
-            Err(error) if !error.is_not_found() => Err(error),
-            _ => Err(tailwater_io::Error::new(operation, directory, io::Error::other(Replaced))),
+        let guarded = self.guarded.load_arc();
+        let mut guarded = guarded.iter().flat_map(|guarded| guarded.iter());
+        match guarded.find(|guarded| guarded.path == directory) {
+            Some(guarded) if !guarded.is_at_its_path(&*self.files)? => {
+                let replaced = io::Error::other(Replaced);
+                Err(tailwater_io::Error::new(operation, directory, replaced))
+            }
+            _ => Ok(()),
         }
     }
 
     fn check_parent(&self, operation: Operation, path: &Path) -> Result<()> {
         path.parent().map_or(Ok(()), |directory| self.check(operation, directory))
     }
+
+    /// Fails if the file at `path` must not be created, renamed, linked or removed.
+    fn check_change(&self, operation: Operation, path: &Path) -> Result<()> {
+        self.check_parent(operation, path)?;
+        self.check_locks()
+    }
+}
+
+impl GuardedDirectory {
+    /// Whether the lock is certainly not in place.
+    fn has_lost_lock(&self, storage: &dyn Storage) -> bool {
+        self.lock.upgrade().is_some_and(|lock| {
+            matches!(lock.is_in_place(), Ok(false))
+                && matches!(self.is_at_its_path(storage), Ok(true))
+        })
+    }
+
+    fn is_at_its_path(&self, storage: &dyn Storage) -> Result<bool> {
+        match storage.identity(&self.path) {
+            Ok(found) => Ok(found == self.identity),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Returns a reference to no lock.
+fn no_lock() -> Weak<dyn FileLock> {
+    #[derive(Debug)]
+    struct NoLock;
+    impl FileLock for NoLock {}
+    Weak::<NoLock>::new()
 }
 
 impl Storage for GuardedStorage {
@@ -88,18 +171,18 @@ impl Storage for GuardedStorage {
         mode: IoMode,
         purpose: Purpose,
     ) -> Result<Box<dyn WriteFile>> {
-        self.check_parent(Operation::Create, path)?;
+        self.check_change(Operation::Create, path)?;
         self.files.create(path, create, mode, purpose)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.check_parent(Operation::Rename, from)?;
-        self.check_parent(Operation::Rename, to)?;
+        self.check_change(Operation::Rename, to)?;
         self.files.rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        self.check_parent(Operation::Remove, path)?;
+        self.check_change(Operation::Remove, path)?;
         self.files.remove(path)
     }
 
@@ -109,7 +192,7 @@ impl Storage for GuardedStorage {
 
     fn link(&self, existing: &Path, new: &Path) -> Result<()> {
         self.check_parent(Operation::Link, existing)?;
-        self.check_parent(Operation::Link, new)?;
+        self.check_change(Operation::Link, new)?;
         self.files.link(existing, new)
     }
 
@@ -153,6 +236,7 @@ impl Storage for GuardedStorage {
 
     fn sync_directory(&self, directory: &Path) -> Result<()> {
         self.check(Operation::SyncDirectory, directory)?;
+        self.check_locks()?;
         self.files.sync_directory(directory)
     }
 

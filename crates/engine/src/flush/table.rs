@@ -7,6 +7,7 @@ use tailwater_format::key::{self, ValueType, pack_trailer, put_internal_key};
 use tailwater_format::version_edit::NewFile;
 use tailwater_io::Purpose;
 use tailwater_io::pace::Priority;
+use tailwater_io::stream::SequentialWriter;
 
 use super::contents::Contents;
 use super::scheduler::FlushScheduler;
@@ -15,6 +16,7 @@ use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::compaction::Snapshots;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handover::{Handover, TableHandover, Warmth};
+use crate::incomplete_file::IncompleteFile;
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
 use crate::panics;
@@ -44,33 +46,23 @@ impl FlushScheduler {
         let begun_ns = self.context.clock.monotonic_ns();
         let memtables: Vec<Arc<MemTable>> =
             sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable)).collect();
-        let number = self.context.numbers.take();
-        let path = family.new_table_path(number);
+        let path = |number| family.new_table_path(number);
+        let (number, path) = self.context.numbers.take_unused(&*self.context.storage, path)?;
         let what = format!("a flush of '{}'", family.name());
         let fill = || self.fill_table(family, &memtables, number, &path);
-        match panics::catch(what, fill) {
-            Ok(Some(mut table)) => {
-                self.context.info_log.info(format_args!(
-                    "flushed {} entries of '{}' into table {number}: {} bytes",
-                    table.properties.num_entries,
-                    family.name(),
-                    table.size
-                ));
-                self.count_flush(family, &table, work, begun_ns);
-                Ok(Some(FlushedTable {
-                    file: table.new_file(0),
-                    table_handover: table.table_handover.take(),
-                }))
-            }
-            Ok(None) => Ok(None),
-            Err(error) => {
-                // Nothing refers to the table. If its removal fails, the next open removes it.
-                let _ = self.context.storage.remove(&path);
-                Err(error)
-            }
-        }
+        let Some(mut table) = panics::catch(what, fill)? else { return Ok(None) };
+        self.context.info_log.info(format_args!(
+            "flushed {} entries of '{}' into table {number}: {} bytes",
+            table.properties.num_entries,
+            family.name(),
+            table.size
+        ));
+        self.count_flush(family, &table, work, begun_ns);
+        let table_handover = table.table_handover.take();
+        Ok(Some(FlushedTable { file: table.new_file(0), table_handover }))
     }
 
+    /// Creates the table at `path`, and fills and syncs it. After a failure the table is removed.
     fn fill_table(
         &self,
         family: &ColumnFamily,
@@ -78,9 +70,12 @@ impl FlushScheduler {
         number: u64,
         path: &Path,
     ) -> Result<Option<FinishedTable>> {
-        let Some(builder) = self.table_builder(family, memtables, number, path)? else {
+        if memtables.iter().all(|memtable| holds_nothing(memtable)) {
             return Ok(None);
-        };
+        }
+        let writer = self.create_table(family, path)?;
+        let incomplete = IncompleteFile::created(&*self.context.storage, path);
+        let builder = self.table_builder(family, memtables, number, path, writer)?;
         let times = self.write_times.of(&family.options());
         let mut builder = builder.with_times(times.clone());
         let snapshots = Snapshots::new(self.context.shared.snapshots.sequences());
@@ -104,6 +99,7 @@ impl FlushScheduler {
         if let Some(directory) = path.parent() {
             self.context.storage.sync_directory(directory)?;
         }
+        incomplete.complete();
         Ok(Some(table))
     }
 
@@ -121,24 +117,8 @@ impl FlushScheduler {
         family.statistics().levels.record_flush(work, &figures, statistics);
     }
 
-    /// Begins a table, unless the memtables are empty.
-    fn table_builder(
-        &self,
-        family: &ColumnFamily,
-        memtables: &[Arc<MemTable>],
-        number: u64,
-        path: &Path,
-    ) -> Result<Option<Builder>> {
-        let deletes_ranges = |memtable: &Arc<MemTable>| {
-            memtable.tombstones().is_some_and(|tombstones| !tombstones.deletes_nothing())
-        };
-        let has_entries = |memtable: &Arc<MemTable>| {
-            let counters = memtable.counters();
-            counters.entries > counters.range_deletions
-        };
-        if !memtables.iter().any(|memtable| has_entries(memtable) || deletes_ranges(memtable)) {
-            return Ok(None);
-        }
+    /// Creates the file of a table.
+    fn create_table(&self, family: &ColumnFamily, path: &Path) -> Result<SequentialWriter> {
         let database = self.context.options.now();
         let buffers = self.buffers.lock().clone();
         let rate_limiter = self.context.options.rate_limiter();
@@ -150,19 +130,33 @@ impl FlushScheduler {
             workers: self.writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),
         };
-        let settings = family.settings();
-        let expected_bytes = settings.options.write_buffer_size;
+        let expected_bytes = family.options().write_buffer_size;
         let purpose = Purpose::FlushWrite;
         let mut writer = files.create(path, purpose, Priority::High, expected_bytes)?;
-        let handover = settings.readers.tables.context().handover.as_ref();
+        let readers = family.readers();
+        let handover = readers.tables.context().handover.as_ref();
         if handover.is_some_and(|handover| handover.warmth_of_memtables().paged) {
             files.warm_through_page_cache(&mut writer, path, purpose);
         }
+        Ok(writer)
+    }
+
+    /// Begins a table in the file that `writer` writes.
+    fn table_builder(
+        &self,
+        family: &ColumnFamily,
+        memtables: &[Arc<MemTable>],
+        number: u64,
+        path: &Path,
+        writer: SequentialWriter,
+    ) -> Result<Builder> {
+        let settings = family.settings();
+        let handover = settings.readers.tables.context().handover.as_ref();
         let format = Arc::clone(&settings.table_format);
         let compression = TableCompression::for_flush(&settings.options);
         let origin = self.table_origin(family, memtables, number);
         let builder = Builder::new(format, &compression, origin, path, writer)?;
-        Ok(Some(builder.with_handover(handover.and_then(Handover::of_flush))))
+        Ok(builder.with_handover(handover.and_then(Handover::of_flush)))
     }
 
     fn add_entries(
@@ -218,6 +212,13 @@ impl FlushScheduler {
             ..self.context.origin(family)
         }
     }
+}
+
+/// Whether a memtable has neither an entry nor a range tombstone that deletes something.
+fn holds_nothing(memtable: &MemTable) -> bool {
+    let counters = memtable.counters();
+    let deletes_ranges = || memtable.tombstones().is_some_and(|layers| !layers.deletes_nothing());
+    counters.entries == counters.range_deletions && !deletes_ranges()
 }
 
 fn add_range_tombstones(tombstones: &[StripedFragment<'_>], builder: &mut Builder) -> Result<()> {

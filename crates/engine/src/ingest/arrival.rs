@@ -33,8 +33,8 @@ impl Ingester {
         file: &ExternalFile,
         options: &IngestOptions,
     ) -> Result<Arrival> {
-        let number = self.context.numbers.take();
-        let path = family.new_table_path(number);
+        let path = |number| family.new_table_path(number);
+        let (number, path) = self.context.numbers.take_unused(&*self.context.storage, path)?;
         let is_copy = self.link_or_copy(file, &path, options)?;
         // Opening the table checks that the file was not replaced since it was examined.
         let table = FileMetadata::new(file.new_file(number, 0, 0, 0));

@@ -12,6 +12,7 @@ use tailwater_io::{Create, Purpose, Storage};
 use crate::column_family::ColumnFamily;
 use crate::directory::{host_id, sync_parent};
 use crate::error::{Error, Result};
+use crate::incomplete_file::IncompleteFile;
 use crate::io_modes::IoModes;
 use crate::open_options::OpenOptions;
 use crate::options::{DbOptions, check_column_family};
@@ -176,10 +177,12 @@ impl SstFileWriter {
         };
         let (purpose, priority) = (Purpose::Ingestion, Priority::Low);
         let writer = files.create_as(Create::Truncate, path, purpose, priority, 0)?;
+        let incomplete = IncompleteFile::created(&*self.storage, path);
         self.origin.file_number += 1;
         let format = Arc::clone(&self.format);
         let origin = self.origin.clone();
         let builder = Builder::new(format, &self.compression, origin, path, writer)?;
+        incomplete.complete();
         self.open = Some(OpenTable { builder, info: ExternalFileInfo::of(path), key: Vec::new() });
         Ok(())
     }

@@ -15,6 +15,7 @@ use tailwater_io::{Purpose, Storage};
 
 use crate::error::Result;
 use crate::file_numbers::FileNumbers;
+use crate::incomplete_file::IncompleteFile;
 use crate::options::{Options, TailwaterOptions};
 use crate::stats::InfoLog;
 use crate::version::write_whole;
@@ -53,15 +54,10 @@ impl OptionsFiles {
     /// Errors from writing the file. The previous file then stays current. A failure to remove an
     /// older file is only logged.
     pub(crate) fn write(&self, options: &Options) -> Result<()> {
-        let number = self.numbers.take();
+        let path = |number| self.directory.join(FileKind::Options(number).to_string());
+        let (number, path) = self.numbers.take_unused(&*self.storage, path)?;
         let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());
-        let path = self.directory.join(FileKind::Options(number).to_string());
-        self.write_new(options, &aside, &path).inspect_err(|_| {
-            // After a failed write, the new file may already have its final name. It is removed, so
-            // that it does not become the current OPTIONS file. If the removal fails as well, the
-            // next open writes a newer file.
-            let _ = self.storage.remove(&path);
-        })?;
+        self.write_new(options, &aside, &path)?;
         let mut numbers = self.existing.lock();
         numbers.insert(number);
         while numbers.len() > KEPT
@@ -106,7 +102,10 @@ impl OptionsFiles {
         write_whole(&*self.storage, aside, text.as_bytes(), Purpose::Metadata)?;
         // A crash before the rename is safe: the previous file stays current.
         self.storage.rename(aside, path)?;
+        // If the sync fails, the file must not stay the current OPTIONS file.
+        let incomplete = IncompleteFile::created(&*self.storage, path);
         self.storage.sync_directory(&self.directory)?;
+        incomplete.complete();
         Ok(())
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tailwater_format::key::Sequence;
 use tailwater_format::table::unique_id::encode_session_id;
@@ -20,8 +21,8 @@ use crate::column_family::{ColumnFamily, FamilySet, ReaderFactory};
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
 use crate::directory::{
-    DatabaseIdentity, Directories, Locks, Needed, host_id, new_identity, read_identity,
-    write_identity,
+    DatabaseIdentity, Directories, GuardedStorage, Locks, Needed, host_id, new_identity,
+    read_identity, write_identity,
 };
 use crate::epoch::Closing;
 use crate::error::{Error, Result};
@@ -48,6 +49,7 @@ struct Begun {
     versions: Arc<Versions>,
     logs: LogSet,
     locks: Locks,
+    guard: Arc<GuardedStorage>,
     is_new: bool,
     /// Whether the old logs were kept. If so, their contents are not flushed to tables.
     keeps_logs: bool,
@@ -77,6 +79,7 @@ impl LogsReplayed {
     /// Performs steps 4 to 6 of opening a database for writing. The steps are listed in `open.rs`.
     pub(super) fn recover(
         self,
+        guard: Arc<GuardedStorage>,
         mut locks: Locks,
         info_log: Arc<InfoLog>,
         is_new: bool,
@@ -102,7 +105,7 @@ impl LogsReplayed {
         let logs = replayed.begin_logs(&numbers, number, owns_old_logs)?;
         let oldest = replayed.logs.first().map_or(number, |log| log.as_predecessor.log_number);
         let begun =
-            Begun { locks, identity, numbers, info_log, versions, logs, is_new, keeps_logs };
+            Begun { locks, guard, identity, numbers, info_log, versions, logs, is_new, keeps_logs };
         let (recovered, directories) = replayed.into_recovered(begun)?;
         recovered.flushes.record_logs()?;
         if keeps_logs {
@@ -213,8 +216,8 @@ impl LogsReplayed {
     fn into_recovered(self, begun: Begun) -> Result<(Recovered, Directories)> {
         let Self { home: directory, storage, options, factory, families, directories, .. } = self;
         // `locks` is destructured first, so that it is dropped last if this function fails.
-        let Begun { locks, identity, numbers, info_log, versions, logs, is_new, keeps_logs } =
-            begun;
+        let Begun { locks, guard, identity, numbers, info_log, versions, logs, .. } = begun;
+        let Begun { is_new, keeps_logs, .. } = begun;
         let workers = workers(&options)?;
         let options_files = OptionsFiles::new(
             Arc::clone(&storage),
@@ -234,6 +237,8 @@ impl LogsReplayed {
         let context = Arc::new(Context {
             shared: Arc::new(shared),
             storage,
+            guard,
+            lock_check_due_ns: AtomicU64::new(0),
             directory,
             clock,
             info_log,

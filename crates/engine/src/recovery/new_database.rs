@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tailwater_format::version_edit::VersionEdit;
-use tailwater_io::Storage;
+use tailwater_io::{Create, Storage};
 
 use crate::directory::write_identity;
 use crate::error::Result;
@@ -35,7 +35,8 @@ pub(super) fn create_database(
         last_sequence: Some(0),
         ..VersionEdit::default()
     });
-    write_manifest(storage, directory, FIRST_MANIFEST, &edits)?;
+    // If the file exists, an earlier attempt to create the database ended before CURRENT named it.
+    write_manifest(storage, directory, Create::Truncate, FIRST_MANIFEST, &edits)?;
     // A crash before this is safe: without CURRENT there is no database, and the next open creates
     // it again.
     set_current(storage, directory, FIRST_MANIFEST, FIRST_MANIFEST)

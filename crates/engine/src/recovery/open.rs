@@ -60,7 +60,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
     let storage: Arc<dyn Storage> = Arc::clone(&guard) as _;
     options.set_storage(Arc::clone(&storage));
     let (lock, is_new) = lock_and_create(&*storage, &home, &options)?;
-    let locks = Locks::of_home(lock, Some(guard));
+    let locks = Locks::of_home(lock, &home, Some(Arc::clone(&guard)));
     if !is_new && options.loads_when_opened() {
         options = checked(directory, &options.loaded_when_opened(&home.path)?)?;
         options.resolve_paths(&home.path, home.identity)?;
@@ -92,7 +92,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
         ));
     }
     replayed.warnings.iter().for_each(|warning| info_log.warn(format_args!("{warning}")));
-    replayed.recover(locks, info_log, is_new)
+    replayed.recover(guard, locks, info_log, is_new)
 }
 
 /// Returns a sanitized copy of the options, or an error if they contradict each other or request

@@ -9,6 +9,7 @@ use tailwater_io::stream::{SequentialWriter, Workers, WriterOptions};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use crate::error::Result;
+use crate::incomplete_file::IncompleteFile;
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 
@@ -58,7 +59,8 @@ impl NewFiles<'_> {
     /// Creates the file of a table with an expected size of `expected_bytes`.
     ///
     /// # Errors
-    /// Storage errors, or an error if no buffer is left. On an error no file remains.
+    /// Storage errors, also if the file exists; or an error if no buffer is left. On an error no
+    /// created file remains.
     pub(crate) fn create(
         &self,
         path: &Path,
@@ -91,11 +93,9 @@ impl NewFiles<'_> {
             depth: 1,
             ..WriterOptions::new(purpose)
         };
-        let writer = SequentialWriter::new(file, options, self.buffers, self.workers);
-        let mut writer = writer.inspect_err(|_| {
-            // If the removal fails, an empty file remains.
-            let _ = self.storage.remove(path);
-        })?;
+        let incomplete = IncompleteFile::created(self.storage, path);
+        let mut writer = SequentialWriter::new(file, options, self.buffers, self.workers)?;
+        incomplete.complete();
         // Only compactions yield to foreground reads. Flushes do not, since writers wait for them.
         if purpose == Purpose::CompactionWrite {
             writer.give_way_to(Arc::clone(self.storage.statistics().foreground()));

@@ -104,11 +104,12 @@ impl Versions {
         beginning: VersionSetBeginning,
         info_log: Arc<InfoLog>,
     ) -> Self {
+        let numbers = beginning.numbers.clone();
         Self {
             obsolete: ObsoleteTables::new(Arc::clone(&storage), info_log),
             set: Mutex::new(VersionSet::new(beginning)),
             claims_released: Condvar::new(),
-            manifest: Turns::new(ManifestWriter::new(storage, directory)),
+            manifest: Turns::new(ManifestWriter::new(storage, directory, numbers)),
         }
     }
 
@@ -142,7 +143,8 @@ impl Versions {
     /// Used when a database is opened, and after a failure to write the MANIFEST.
     pub(crate) fn start_over(&self) -> Result<()> {
         let mut installation = self.begin_installation();
-        let new = self.lock().new_manifest();
+        let numbers = installation.manifest.take_numbers()?;
+        let new = self.lock().new_manifest(numbers);
         installation.manifest.start_over(&new)?;
         self.lock().set_failure(None);
         Ok(())
@@ -201,6 +203,9 @@ impl<'v> Installation<'v> {
         new_tables: &[Arc<FileMetadata>],
         last_sequence: Sequence,
     ) -> Result<BTreeMap<u32, Arc<Version>>> {
+        let limits = self.versions.lock().limits();
+        let numbers = self.manifest.is_long(limits).then(|| self.manifest.take_numbers());
+        let numbers = numbers.transpose()?;
         let (next, rolled) = {
             let mut set = self.versions.lock();
             if let Some(failure) = set.failure() {
@@ -208,7 +213,7 @@ impl<'v> Installation<'v> {
             }
             let next = set.next_versions(edits, new_tables)?;
             set.complete(edits, last_sequence);
-            (next, self.manifest.is_long(set.limits()).then(|| set.new_manifest()))
+            (next, numbers.map(|numbers| set.new_manifest(numbers)))
         };
         self.is_halfway = true;
         let rolled = rolled.map_or(Ok(()), |new| self.manifest.roll_if_possible(&new));

@@ -16,6 +16,8 @@ use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use crate::error::{Error, Result};
+use crate::file_numbers::FileNumbers;
+use crate::incomplete_file::IncompleteFile;
 use crate::options::DbOptions;
 
 /// The limits on the length of a MANIFEST. A new MANIFEST is begun when the current one reaches
@@ -52,11 +54,17 @@ pub(crate) struct ManifestFile {
     rolled_from: u64,
 }
 
-/// The contents of a new MANIFEST.
-pub(super) struct NewManifest {
-    pub(super) number: u64,
+/// The file numbers of a new MANIFEST.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ManifestNumbers {
+    manifest: u64,
     /// Number of the temporary file that is renamed to CURRENT.
-    pub(super) temporary: u64,
+    temporary: u64,
+}
+
+/// A new MANIFEST.
+pub(super) struct NewManifest {
+    pub(super) numbers: ManifestNumbers,
     /// Edits that produce the database's current state when they are applied to an empty state.
     pub(super) edits: Vec<VersionEdit>,
 }
@@ -65,13 +73,27 @@ pub(super) struct NewManifest {
 pub(super) struct ManifestWriter {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
+    numbers: FileNumbers,
     current: Option<ManifestFile>,
 }
 
 impl ManifestWriter {
     /// Creates a writer without a MANIFEST.
-    pub(super) fn new(storage: Arc<dyn Storage>, directory: PathBuf) -> Self {
-        Self { storage, directory, current: None }
+    pub(super) fn new(storage: Arc<dyn Storage>, directory: PathBuf, numbers: FileNumbers) -> Self {
+        Self { storage, directory, numbers, current: None }
+    }
+
+    /// Takes the file numbers of a new MANIFEST. They must be taken before the contents of the
+    /// MANIFEST are determined, which include the next file number.
+    pub(super) fn take_numbers(&self) -> Result<ManifestNumbers> {
+        let take = |kind: fn(u64) -> FileKind| {
+            let path = |number| self.directory.join(kind(number).to_string());
+            self.numbers.take_unused(&*self.storage, path).map(|(number, _)| number)
+        };
+        Ok(ManifestNumbers {
+            manifest: take(FileKind::Manifest)?,
+            temporary: take(FileKind::Temporary)?,
+        })
     }
 
     /// Returns the number of the current MANIFEST; 0 if none was written yet.
@@ -127,20 +149,14 @@ impl ManifestWriter {
     /// Writes a new MANIFEST, and the new contents of CURRENT to a temporary file. Returns both
     /// files. On failure the old MANIFEST is unchanged.
     fn prepare(&self, new: &NewManifest) -> Result<(ManifestFile, PathBuf)> {
-        let NewManifest { number, temporary, ref edits } = *new;
         let (storage, directory) = (&*self.storage, &self.directory);
-        let written = write_manifest(storage, directory, number, edits);
-        let prepared = written.and_then(|manifest| {
-            let aside = write_current_aside(storage, directory, number, temporary)?;
-            Ok((manifest, aside))
-        });
-        if prepared.is_err() {
-            // If a removal fails, the next open removes the file.
-            for kind in [FileKind::Manifest(number), FileKind::Temporary(temporary)] {
-                let _ = storage.remove(&directory.join(kind.to_string()));
-            }
-        }
-        prepared
+        let ManifestNumbers { manifest, temporary } = new.numbers;
+        let written = write_manifest(storage, directory, Create::New, manifest, &new.edits)?;
+        let path = written.path.clone();
+        let incomplete = IncompleteFile::created(storage, &path);
+        let aside = write_current_aside(storage, directory, manifest, temporary)?;
+        incomplete.complete();
+        Ok((written, aside))
     }
 
     fn complete_roll(&mut self, manifest: ManifestFile, aside: &Path) -> Result<()> {
@@ -163,20 +179,21 @@ impl ManifestLimits {
     }
 }
 
-/// Writes a new MANIFEST with these edits, and syncs the file and its directory entry.
+/// Writes a new MANIFEST with these edits, and syncs the file and its directory entry. After a
+/// failure, a created file is removed.
 pub(crate) fn write_manifest(
     storage: &dyn Storage,
     directory: &Path,
+    create: Create,
     number: u64,
     edits: &[VersionEdit],
 ) -> Result<ManifestFile> {
     let path = directory.join(FileKind::Manifest(number).to_string());
-    // If the file exists, an earlier opening of the database created it and ended before CURRENT
-    // named it.
-    let file = storage.create(&path, Create::Truncate, IoMode::Buffered, Purpose::Manifest)?;
+    let file = storage.create(&path, create, IoMode::Buffered, Purpose::Manifest)?;
+    let incomplete = IncompleteFile::created(storage, &path);
     let mut manifest = ManifestFile {
         number,
-        path,
+        path: path.clone(),
         file,
         encoder: Writer::new(number, false),
         buffer: Vec::new(),
@@ -192,6 +209,7 @@ pub(crate) fn write_manifest(
     manifest.file.sync_data(Purpose::Manifest)?;
     // CURRENT must not become durable before the file that it names.
     storage.sync_directory(directory)?;
+    incomplete.complete();
     Ok(manifest)
 }
 
@@ -227,7 +245,8 @@ fn replace_current(storage: &dyn Storage, directory: &Path, aside: &Path) -> Res
     Ok(())
 }
 
-/// Writes and syncs a small file; its directory entry is not synced.
+/// Writes and syncs a small file; its directory entry is not synced. An existing file is replaced.
+/// After a failure the file is removed.
 pub(crate) fn write_whole(
     storage: &dyn Storage,
     path: &Path,
@@ -235,8 +254,10 @@ pub(crate) fn write_whole(
     purpose: Purpose,
 ) -> Result<()> {
     let mut file = storage.create(path, Create::Truncate, IoMode::Buffered, purpose)?;
+    let incomplete = IncompleteFile::created(storage, path);
     file.write_all_at(contents, 0, purpose)?;
     file.sync_all(purpose)?;
+    incomplete.complete();
     Ok(())
 }
 

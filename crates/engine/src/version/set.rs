@@ -8,7 +8,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::{BlobFileGarbage, VersionEdit};
 
-use super::manifest_writer::{ManifestLimits, NewManifest};
+use super::manifest_writer::{ManifestLimits, ManifestNumbers, NewManifest};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file_numbers::FileNumbers;
 use crate::table::FileMetadata;
@@ -188,11 +188,9 @@ impl VersionSet {
         }
     }
 
-    /// Returns the contents of a new MANIFEST. Takes new file numbers for the MANIFEST and for the
-    /// temporary file that is renamed to CURRENT.
-    pub(super) fn new_manifest(&self) -> NewManifest {
-        let (number, temporary) = (self.numbers.take(), self.numbers.take());
-        NewManifest { number, temporary, edits: self.snapshot() }
+    /// Returns a new MANIFEST with these file numbers.
+    pub(super) fn new_manifest(&self, numbers: ManifestNumbers) -> NewManifest {
+        NewManifest { numbers, edits: self.snapshot() }
     }
 
     /// Returns the versions that result from edits, for the column families whose files the edits

@@ -60,9 +60,8 @@ impl LogDurability {
         clock: &dyn Clock,
         path: &Path,
     ) -> Result<()> {
-        let tried = storage
-            .create(path, Create::New, IoMode::Direct, Purpose::Wal)
-            .and_then(|mut file| medians(&mut *file, clock));
+        let mut file = storage.create(path, Create::New, IoMode::Direct, Purpose::Wal)?;
+        let tried = medians(&mut *file, clock);
         storage.remove(path)?;
         let tried = tried?;
         *self.tried.lock() = Some(tried);

@@ -376,8 +376,9 @@ impl LogSet {
     }
 
     /// Closes the current log and begins another.
-    pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
+    pub(crate) fn switch(&mut self, numbers: &FileNumbers) -> Result<()> {
         self.write_buffered()?;
+        let number = self.take_number(numbers)?;
         // If the current log has used up its preallocated space, that space was too short. A
         // recycled file may be just as short, so a preallocated file that is ready is used instead.
         let recycled = if self.is_another_quicker() { None } else { self.recyclable.pop_front() };
@@ -419,7 +420,7 @@ impl LogSet {
             self.failure = None;
             return Ok(self.current.number);
         }
-        let number = numbers.take();
+        let number = self.take_number(numbers)?;
         let is_direct = self.suited.is_direct();
         self.current = self.site().begin(number, None, None, is_direct, Ended::default())?;
         self.followed.begin(number, last_sequence);
@@ -428,6 +429,12 @@ impl LogSet {
         self.first_recyclable = number;
         self.failure = None;
         Ok(number)
+    }
+
+    /// Returns the number of the next log.
+    fn take_number(&self, numbers: &FileNumbers) -> Result<u64> {
+        let path = |number| self.options.directory.join(FileKind::Wal(number).to_string());
+        numbers.take_unused(&*self.storage, path).map(|(number, _)| number)
     }
 
     /// Refuses writes to the log that [`LogSet::start_over`] has just begun, as if a write to the

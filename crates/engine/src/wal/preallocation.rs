@@ -243,8 +243,8 @@ impl Shared {
     /// Measures by which method logs are made durable fastest. On failure, the default method is
     /// kept.
     fn choose_durability(&self, listener: &PreallocationListener) {
-        let path = self.temporary();
         let _ = listener.guard(|| {
+            let path = self.temporary()?;
             let _ = self.durability.try_both(&*self.storage, &*self.clock, &path);
             (listener.chosen)(&self.durability);
             Ok(())
@@ -303,13 +303,14 @@ impl Shared {
         Ok(unfinished.path)
     }
 
-    /// Returns an unused temporary name.
-    fn temporary(&self) -> PathBuf {
-        self.directory.join(FileKind::Temporary(self.numbers.take()).to_string())
+    /// Returns the path of a temporary file that does not exist.
+    fn temporary(&self) -> Result<PathBuf> {
+        let path = |number| self.directory.join(FileKind::Temporary(number).to_string());
+        self.numbers.take_unused(&*self.storage, path).map(|(_, path)| path)
     }
 
     fn begin_file(&self, length: u64) -> Result<Unfinished> {
-        let path = self.temporary();
+        let path = self.temporary()?;
         let mut file = self.storage.create(&path, Create::New, IoMode::Direct, Purpose::Wal)?;
         let piece = length.min(PIECE_MAX) as usize;
         let mut zeros = AlignedBuffer::with_capacity(piece);

@@ -121,6 +121,7 @@ impl WritePath {
         options: &WriteOptions,
     ) -> Result<()> {
         self.context.errors.check()?;
+        self.context.check_locks_if_due()?;
         // If sealing the full memtables fails, the flag is set again, because they are still full.
         if self.has_full_memtable.swap(false, Ordering::Relaxed) {
             let sealed = self.seal_where(leadership, ColumnFamily::is_full, Flush::WhenEnough);

@@ -72,7 +72,7 @@ impl WritePath {
         self.quiesce(leadership)?;
         let mut logs = self.logs.lock();
         if !logs.current_is_empty() {
-            let switched = logs.switch(self.context.numbers.take());
+            let switched = logs.switch(&self.context.numbers);
             if let Err(error) = switched {
                 let is_as_before = error.is_out_of_descriptors() && !logs.has_failed();
                 drop(logs);

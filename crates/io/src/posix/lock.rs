@@ -13,7 +13,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
@@ -21,6 +21,7 @@ use rustix::io::{Errno, retry_on_intr};
 use super::system;
 use crate::purpose::IoMode;
 use crate::storage::{FileIdentity, FileLock};
+use crate::{Error, Operation, Result};
 
 /// Returns the device and inode of a file. The types of these numbers differ between systems.
 pub(super) fn file_identity(status: &Stat) -> FileIdentity {
@@ -32,9 +33,16 @@ pub(super) fn file_identity(status: &Stat) -> FileIdentity {
 #[derive(Debug)]
 pub(super) struct PosixLock {
     descriptor: OwnedFd,
+    path: PathBuf,
+    identity: FileIdentity,
 }
 
-impl FileLock for PosixLock {}
+impl FileLock for PosixLock {
+    fn is_in_place(&self) -> Result<bool> {
+        leads_to(&self.path, self.identity)
+            .map_err(|error| Error::new(Operation::Metadata, &self.path, error))
+    }
+}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
@@ -70,12 +78,18 @@ impl PosixLock {
             }
             Err(error) => return Err(error.into()),
         }
-        let locked = file_identity(&rustix::fs::fstat(&descriptor)?);
-        match rustix::fs::stat(path) {
-            Ok(status) if file_identity(&status) == locked => Ok(Some(Self { descriptor })),
-            Ok(_) | Err(Errno::NOENT) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let identity = file_identity(&rustix::fs::fstat(&descriptor)?);
+        let is_in_place = leads_to(path, identity)?;
+        Ok(is_in_place.then(|| Self { descriptor, path: path.to_owned(), identity }))
+    }
+}
+
+/// Whether the path leads to the file with this identity.
+fn leads_to(path: &Path, identity: FileIdentity) -> io::Result<bool> {
+    match retry_on_intr(|| rustix::fs::stat(path)) {
+        Ok(status) => Ok(file_identity(&status) == identity),
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -108,6 +122,20 @@ mod tests {
             drop(other);
             drop(PosixLock::take(&path).expect("the lock"));
         }
+    }
+
+    /// Regression test: the holder of a lock did not notice that its file was removed or replaced.
+    #[test]
+    fn a_lock_on_a_removed_file_is_not_in_place() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("LOCK");
+        let lock = PosixLock::take(&path).expect("the lock");
+        assert!(lock.is_in_place().expect("a status"));
+        rustix::fs::unlink(&path).expect("removing");
+        assert!(!lock.is_in_place().expect("a status"));
+        let other = PosixLock::take(&path).expect("the lock on a new file");
+        assert!(!lock.is_in_place().expect("a status"));
+        assert!(other.is_in_place().expect("a status"));
     }
 
     /// Regression test: a lock stayed held after its release if a child process also had the file

@@ -9,14 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use super::scratch;
 use crate::buffer::AlignedBuffer;
 use crate::clock::monotonic_ns;
-use crate::storage::{Create, ReadFile, Storage, WriteFile};
+use crate::storage::{ReadFile, Storage, WriteFile};
 use crate::{Error, IoMode, Operation, Purpose, Result};
 
-/// Name of the scratch file until the name is removed. If a crash leaves such a file, RocksDB and
-/// Tailwater remove it.
-pub(super) const SCRATCH_NAME: &str = "000001.dbtmp";
 /// Length of a random read or a durable write, in bytes.
 const BLOCK_BYTES: usize = 4096;
 /// Length of a sequential read, in bytes.
@@ -114,17 +112,13 @@ struct Scratch {
 
 impl Scratch {
     fn new(storage: &dyn Storage, directory: &Path, bytes: u64) -> Result<Self> {
-        let path = directory.join(SCRATCH_NAME);
         let (direct, purpose) = (IoMode::Direct, Purpose::Metadata);
-        let opened = storage
-            .create(&path, Create::Truncate, direct, purpose)
-            .and_then(|writer| Ok((writer, storage.open(&path, direct, purpose)?)));
+        let (path, mut writer) = scratch::create(storage, directory, direct)?;
+        let reader = storage.open(&path, direct, purpose);
         // Remove the file now, while it is open and empty. Only a crash before this line leaves a
-        // file. Remove the file even if opening it failed, because the failed call may have created
-        // it.
-        let removed = storage.remove(&path);
-        let (mut writer, reader) = opened?;
-        removed?;
+        // file.
+        storage.remove(&path)?;
+        let reader = reader?;
         let chunks = bytes.div_ceil(CHUNK_BYTES as u64).max(1);
         let buffer = random_bytes(CHUNK_BYTES);
         for chunk in 0..chunks {

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::retry_on_intr;
 
-use super::device::SCRATCH_NAME;
+use super::scratch;
 use crate::buffer::AlignedBuffer;
 use crate::posix::{PosixStorage, system};
-use crate::storage::{Create, Storage, WriteFile};
+use crate::storage::Storage;
 use crate::{Error, IoMode, Operation, Purpose, Result};
 
 /// Length of the writes that fill the file with zeros, in bytes.
@@ -48,14 +48,14 @@ impl DurableFile {
     /// # Errors
     /// I/O errors. The error is of kind `Unsupported` if the filesystem refuses direct I/O.
     pub fn create(directory: &Path, blocks: u64) -> Result<Self> {
-        let path = directory.join(SCRATCH_NAME);
         let storage = PosixStorage::new();
-        let opened = open_twice(&storage, &path);
-        // A crash before this removal leaves an empty file. The file may also exist if creating or
-        // opening it failed.
-        let removed = storage.remove(&path);
-        let (mut writer, descriptor) = opened?;
-        removed?;
+        let (path, mut writer) = scratch::create(&storage, directory, IoMode::Direct)?;
+        // The descriptor overwrites the blocks that the writer fills.
+        let descriptor = system::open(&path, OFlags::WRONLY, IoMode::Direct)
+            .map_err(|error| Error::new(Operation::Open, &path, error));
+        // A crash before this removal leaves an empty file.
+        storage.remove(&path)?;
+        let descriptor = descriptor?;
         let chunks = (blocks * Self::BLOCK_BYTES as u64).div_ceil(CHUNK_BYTES as u64).max(1);
         let mut zeros = AlignedBuffer::with_capacity(CHUNK_BYTES);
         zeros.set_length(CHUNK_BYTES);
@@ -104,15 +104,6 @@ impl DurableFile {
         }
         Ok(())
     }
-}
-
-/// Creates the file, and opens it twice: a writer fills it, and the descriptor is used to overwrite
-/// its blocks.
-fn open_twice(storage: &PosixStorage, path: &Path) -> Result<(Box<dyn WriteFile>, OwnedFd)> {
-    let writer = storage.create(path, Create::Truncate, IoMode::Direct, Purpose::Metadata)?;
-    let descriptor = system::open(path, OFlags::WRONLY, IoMode::Direct)
-        .map_err(|error| Error::new(Operation::Open, path, error))?;
-    Ok((writer, descriptor))
 }
 
 fn write_durably(

@@ -8,6 +8,7 @@
 mod device;
 mod durable_file;
 mod mode;
+mod scratch;
 
 pub use device::{DeviceFigures, DeviceProbe, ReadLatency, SyncLatency};
 pub use durable_file::{DurableBy, DurableFile};

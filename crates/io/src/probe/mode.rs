@@ -9,14 +9,10 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use super::scratch;
 use crate::buffer::{ALIGNMENT, AlignedBuffer};
-use crate::storage::{Create, Storage};
-use crate::sync::Mutex;
+use crate::storage::{Storage, WriteFile};
 use crate::{Error, IoMode, Purpose, Result};
-
-/// Held while a trial file exists. The file's name contains only the process id, so without the
-/// lock two threads that try the same directory would use the same file.
-static TRYING: Mutex<()> = Mutex::new(());
 
 /// The kind of access for which a mode is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,9 +76,6 @@ pub fn probe(
     access: Access,
 ) -> Result<Probe> {
     let capabilities = storage.capabilities(directory)?;
-    // If a crash leaves a file with such a name, RocksDB and Tailwater remove it.
-    let path = directory.join(format!("{:06}.dbtmp", std::process::id()));
-    let _trying = TRYING.lock();
     let mut probe = Probe {
         filesystem: capabilities.filesystem,
         answer: Answer::Works,
@@ -95,11 +88,22 @@ pub fn probe(
         probe.answer = Answer::Refused(fault.to_owned());
         return Ok(probe);
     }
-    let tried = Trial { storage, path: &path, mode, access }.run(&mut probe);
-    // The file may exist even if its creation failed.
-    let removed = match storage.remove(&path) {
-        Err(error) if error.is_not_found() => Ok(()),
-        removed => removed,
+    let write_mode = match access {
+        Access::Write => mode,
+        // Written pages must not stay in the page cache: they would still be there after the
+        // reads, even if these did not use the cache.
+        Access::Read => IoMode::DropBehind,
+    };
+    let (tried, removed) = match scratch::create(storage, directory, write_mode) {
+        Err(error) if error.is_no_space() => {
+            probe.answer = Answer::Untried;
+            return Ok(probe);
+        }
+        Err(error) => (Err(error), Ok(())),
+        Ok((path, file)) => {
+            let tried = Trial { storage, path: &path, mode }.run(file, &mut probe);
+            (tried, storage.remove(&path))
+        }
     };
     match tried {
         Ok(()) => removed.map(|()| probe),
@@ -115,25 +119,11 @@ struct Trial<'a> {
     storage: &'a dyn Storage,
     path: &'a Path,
     mode: IoMode,
-    access: Access,
 }
 
 impl Trial<'_> {
-    fn run(&self, probe: &mut Probe) -> Result<()> {
-        let mode = match self.access {
-            Access::Write => self.mode,
-            // Written pages must not stay in the page cache: they would still be there after the
-            // reads, even if these did not use the cache.
-            Access::Read => IoMode::DropBehind,
-        };
-        let created = self.storage.create(self.path, Create::Truncate, mode, Purpose::Metadata);
-        let mut file = match created {
-            Err(error) if error.is_no_space() => {
-                probe.answer = Answer::Untried;
-                return Ok(());
-            }
-            created => created?,
-        };
+    /// Writes to the new file, and reads it back.
+    fn run(&self, mut file: Box<dyn WriteFile>, probe: &mut Probe) -> Result<()> {
         probe.alignment = file.alignment();
         let written = trial_bytes(2 * probe.alignment);
         let wrote = file

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 
 use super::calls::Opening;
 use super::disk::Effect;
-use super::namespace::FileId;
+use super::namespace::{FileId, Node};
 use super::state::{DeviceTimes, Machine, State, Verdict};
 use crate::buffer::AlignedBuffer;
 use crate::purpose::{IoMode, Purpose};
@@ -288,22 +288,36 @@ impl WriteFile for SimFile {
 #[derive(Debug)]
 pub(super) struct SimLock {
     shared: Arc<Machine>,
+    path: PathBuf,
     file: FileId,
 }
 
 impl SimLock {
-    /// Takes the lock on a file, or fails if it is held. `state` is the locked state of `shared`.
-    pub(super) fn take(shared: &Arc<Machine>, state: &mut State, file: FileId) -> io::Result<Self> {
+    /// Takes the lock on the file at `path`, or fails if it is held. `state` is the locked state of
+    /// `shared`.
+    pub(super) fn take(
+        shared: &Arc<Machine>,
+        state: &mut State,
+        path: &Path,
+        file: FileId,
+    ) -> io::Result<Self> {
         if !state.locked.insert(file) {
             let text = "this process already holds the lock";
             return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
         }
         state.opened(file);
-        Ok(Self { shared: Arc::clone(shared), file })
+        Ok(Self { shared: Arc::clone(shared), path: path.to_owned(), file })
     }
 }
 
-impl FileLock for SimLock {}
+impl FileLock for SimLock {
+    /// Not a numbered call: it neither changes the disk nor depends on a fault.
+    fn is_in_place(&self) -> Result<bool> {
+        let state = self.shared.state.lock();
+        let node = state.disk.names.node(&self.path);
+        Ok(node.is_ok_and(|node| node == Node::File(self.file)))
+    }
+}
 
 impl Drop for SimLock {
     fn drop(&mut self) {

@@ -479,7 +479,7 @@ impl Storage for SimStorage {
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
         self.on_names(Operation::Lock, path, None, |state| {
             let file = state.find_or_make(path, false)?;
-            let lock = SimLock::take(&self.shared, state, file)?;
+            let lock = SimLock::take(&self.shared, state, path, file)?;
             Ok(Box::new(lock) as Box<dyn FileLock>)
         })
     }

@@ -1,11 +1,12 @@
 //! Tests of what each I/O mode does on several real filesystems and on the simulated one.
 
 use std::path::Path;
+use std::time::Duration;
 
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::buffer::MAX_ALIGNMENT;
 use tailwater_io::posix::PosixStorage;
-use tailwater_io::probe::{Access, Answer, Probe, probe};
+use tailwater_io::probe::{Access, Answer, DeviceProbe, DurableFile, Probe, probe};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
@@ -187,4 +188,34 @@ fn the_probe_uses_the_devices_alignment() {
             assert_eq!((probed.answer, probed.alignment), (Answer::Works, alignment));
         }
     }
+}
+
+/// Regression test: trying a mode replaced, and then removed, a file that had the trial file's
+/// name, for example a preallocated log of another database.
+#[test]
+fn the_files_of_others_stay() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let directory = directory.path();
+    let storage = PosixStorage::new();
+    let others = [1, std::process::id()].map(|number| directory.join(format!("{number:06}.dbtmp")));
+    for other in &others {
+        let mut file = storage
+            .create(other, Create::New, IoMode::Buffered, Purpose::Metadata)
+            .expect("a file");
+        file.write_all_at(b"other", 0, Purpose::Metadata).expect("a write");
+    }
+    for access in [Access::Read, Access::Write] {
+        probe(&storage, directory, IoMode::Buffered, access).expect("the directory can be written");
+    }
+    let probe = DeviceProbe { bytes: 1 << 20, duration: Duration::from_millis(1) };
+    let unless_refused = |result: tailwater_io::Result<()>| match result {
+        Err(error) if error.is_unsupported() => say("LEFT OUT: the device, without direct I/O"),
+        result => result.expect("figures"),
+    };
+    unless_refused(probe.run(&storage, directory).map(drop));
+    unless_refused(DurableFile::create(directory, 1).map(drop));
+    for other in &others {
+        assert_eq!(storage.metadata(other).expect("it stays").length, 5);
+    }
+    assert_eq!(storage.list(directory).expect("the directory").len(), others.len());
 }

@@ -46,11 +46,12 @@ pub(super) struct WrittenEntries {
 impl OutputTable {
     /// Creates the file of the next output of a part.
     pub(super) fn begin(shared: &Arc<JobState>, part: &Part) -> Result<Self> {
-        let (number, path) = shared.take_output();
+        let (number, path) = shared.take_output()?;
         let expected_bytes = shared.compaction.max_output_file_bytes;
         let handover = shared.reading.readers.tables.context().handover.clone();
         let (files, purpose) = (shared.new_files(), Purpose::CompactionWrite);
         let mut writer = files.create(&path, purpose, Priority::Low, expected_bytes)?;
+        shared.output_created(&path);
         if handover.as_ref().is_some_and(|handover| handover.shares().pages) {
             files.warm_through_page_cache(&mut writer, &path, purpose);
         }

@@ -8,6 +8,8 @@
 //! `TAILWATER_SEED` repeats the run with that seed, and `TAILWATER_ROUNDS` multiplies the number of
 //! runs, with different random choices.
 
+#[path = "interop_compact/blob_files.rs"]
+mod blob_files;
 #[path = "interop_compact/blobs.rs"]
 mod blobs;
 #[path = "common/check.rs"]

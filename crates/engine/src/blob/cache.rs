@@ -52,6 +52,14 @@ impl OpenBlobFiles {
         Self { capacity: AtomicUsize::new(capacity.unwrap_or(usize::MAX)), files: Mutex::default() }
     }
 
+    /// Closes a file that is to be removed, if it is open. Nobody may be reading it.
+    pub(crate) fn close(&self, number: u64) {
+        let mut files = self.files();
+        if files.readers.remove(&number).is_some() {
+            files.order.retain(|&open| open != number);
+        }
+    }
+
     /// Sets the maximum number of open files; `None` for no limit.
     pub(crate) fn set_capacity(&self, capacity: Option<usize>) {
         self.capacity.store(capacity.unwrap_or(usize::MAX), Ordering::Relaxed);
@@ -116,6 +124,16 @@ impl BlobCache {
         })
     }
 
+    /// Returns the path of a blob file.
+    pub(crate) fn path(&self, number: u64) -> PathBuf {
+        self.directory.join(FileKind::Blob(number).to_string())
+    }
+
+    /// Returns the open files of all column families that share this cache's limit of open files.
+    pub(crate) fn open_files(&self) -> &Arc<OpenBlobFiles> {
+        &self.open
+    }
+
     /// Reads the value of `user_key`. `index` is the encoded blob index, which gives the value's
     /// location.
     pub(crate) fn read(&self, user_key: &[u8], index: &[u8], purpose: Purpose) -> Result<Vec<u8>> {
@@ -137,7 +155,7 @@ impl BlobCache {
             return Ok(Arc::clone(reader));
         }
         let permit = self.budget.as_ref().map(OpenBudget::take);
-        let path = self.directory.join(FileKind::Blob(number).to_string());
+        let path = self.path(number);
         let mode = self.io_modes.mode(self.opened_for, &self.directory);
         let file = self.storage.open(&path, mode, purpose)?;
         let reader = Arc::new(BlobReader::open(file, purpose)?);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tailwater_io::Purpose;
 
+use crate::blob::BlobCache;
 use crate::column_family::FamilySettings;
 use crate::error::Result;
 use crate::memtable::MemTable;
@@ -75,6 +76,12 @@ impl SuperVersion {
     #[inline]
     pub(crate) fn tables(&self) -> &Arc<TableCache> {
         &self.settings.readers.tables
+    }
+
+    /// Returns the open blob files.
+    #[inline]
+    pub(crate) fn blobs(&self) -> &Arc<BlobCache> {
+        &self.settings.readers.blobs
     }
 
     /// Returns the merge operator.

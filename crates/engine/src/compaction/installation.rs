@@ -7,7 +7,6 @@ use tailwater_format::version_edit::{BlobFileGarbage, DeletedFile, NewFile, Vers
 use super::claim::Claim;
 use super::scheduler::CompactionScheduler;
 use super::stalls::update_stalls;
-use crate::column_family::ColumnFamily;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handover::TableHandover;
 use crate::table::{FileMetadata, HandedOver, WarmInstallation};
@@ -34,9 +33,6 @@ impl CompactionScheduler {
         let install = || self.install_outputs(claim, edit, &files, warm);
         let installed = self.context.latch_on_unwind("a compaction", install)?;
         installed.forget(compaction.files());
-        if !compaction.is_move {
-            self.retire_files(family, compaction.files());
-        }
         self.log_compaction(claim, &outputs);
         update_stalls(&self.context, &[family]);
         Ok(())
@@ -64,7 +60,7 @@ impl CompactionScheduler {
         if let (Some(state), Some(cursor)) = (installed.compactions(family.id()), &claim.cursor) {
             state.move_cursor(cursor);
         }
-        family.install(self.context.installed_version(&installed, family)?, &[]);
+        self.context.publish(&mut installed, family, &[])?;
         Ok(handed_over)
     }
 
@@ -97,17 +93,6 @@ impl CompactionScheduler {
             outputs.len(),
             compaction.output_level,
         ));
-    }
-
-    /// Schedules the removal of tables that the current version no longer contains. Each table is
-    /// removed as soon as no reader uses it.
-    pub(crate) fn retire_files<'a>(
-        &self,
-        family: &ColumnFamily,
-        files: impl Iterator<Item = &'a Arc<FileMetadata>>,
-    ) {
-        self.versions.obsolete().add(&family.readers().tables, files);
-        self.context.background.clean_soon();
     }
 }
 

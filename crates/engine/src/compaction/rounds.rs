@@ -82,7 +82,17 @@ impl CompactionScheduler {
         self.clean_here();
     }
 
-    /// Removes obsolete tables that no reader uses, on the calling thread.
+    /// Removes obsolete files that nobody uses: in the cleaning thread, or on the calling thread if
+    /// there is none.
+    pub(crate) fn clean_soon(&self) {
+        if self.context.options.is_inline() {
+            self.clean_here();
+        } else {
+            self.context.background.clean_soon();
+        }
+    }
+
+    /// Removes obsolete files that nobody uses, on the calling thread.
     fn clean_here(&self) {
         let clean = || {
             epoch::collect();

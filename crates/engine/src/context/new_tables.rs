@@ -1,15 +1,16 @@
-//! Steps common to flushes, compactions and ingestions when they add tables.
+//! Steps common to flushes, compactions and ingestions when they add or replace tables.
 
 use std::sync::Arc;
 
 use tailwater_io::Purpose;
 
 use super::Context;
-use crate::column_family::ColumnFamily;
+use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::error::{ErrorKind, Result};
 use crate::panics;
 use crate::table::FileMetadata;
 use crate::table::builder::Origin;
+use crate::version::Installed;
 
 impl Context {
     /// Returns the origin to record in the properties of a new table: the IDs of the database,
@@ -52,5 +53,28 @@ impl Context {
             }
         }
         Ok(())
+    }
+
+    /// Lets reads see the version of a column family that was just installed. Releases the
+    /// memtables of `flushed`, which are in its tables, and schedules the removal of the files that
+    /// the version no longer contains.
+    pub(crate) fn publish(
+        &self,
+        installed: &mut Installed<'_>,
+        family: &ColumnFamily,
+        flushed: &[SealedMemTable],
+    ) -> Result<()> {
+        family.install(self.installed_version(installed, family)?, flushed);
+        self.retire_files(installed, family);
+        Ok(())
+    }
+
+    /// Schedules the removal of the files that an installation took out of a column family's
+    /// version. Each file is removed as soon as nobody uses it.
+    pub(crate) fn retire_files(&self, installed: &mut Installed<'_>, family: &ColumnFamily) {
+        let readers = family.readers();
+        if installed.retire(family.id(), &readers.tables, &readers.blobs) {
+            self.background.clean_soon();
+        }
     }
 }

@@ -30,7 +30,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{Create, FileLock, Purpose};
 
-use crate::column_family::SuperVersion;
+use crate::column_family::{ColumnFamily, SuperVersion};
 use crate::db::{Database, Db};
 use crate::directory::{create_directory, sync_parent};
 use crate::error::{Error, Result};
@@ -56,9 +56,8 @@ const MANIFEST: u64 = 1;
 /// What a checkpoint contains.
 struct Contents {
     edits: Vec<VersionEdit>,
-    /// The name of each column family, and a super version that keeps the family's files from being
-    /// removed.
-    sources: Vec<(String, std::sync::Arc<SuperVersion>)>,
+    /// For each column family, a super version that keeps the family's files from being removed.
+    sources: Vec<std::sync::Arc<SuperVersion>>,
 }
 
 impl Database {
@@ -158,10 +157,7 @@ impl Database {
         // keeps from being removed.
         let versions = self.versions.lock();
         let edits = versions.snapshot();
-        let sources = families
-            .iter()
-            .map(|family| (family.name().to_owned(), family.super_version()))
-            .collect();
+        let sources = families.iter().map(ColumnFamily::super_version).collect();
         drop(versions);
         Ok(Contents { edits, sources })
     }
@@ -218,16 +214,15 @@ impl Database {
     /// the database, and its name in the checkpoint.
     fn checkpoint_files(&self, contents: &Contents) -> BTreeMap<PathBuf, String> {
         let mut files = BTreeMap::new();
-        for (family, source) in &contents.sources {
+        for source in &contents.sources {
             let version = source.version();
             for (_, file) in version.files() {
                 let name = FileKind::Table(file.number()).to_string();
                 files.insert(source.tables().path(file), name);
             }
-            let blobs = self.context.options.open().blob_directory(&self.context.directory, family);
             for &number in version.blob_files().keys() {
                 let name = FileKind::Blob(number).to_string();
-                files.insert(blobs.join(&name), name);
+                files.insert(source.blobs().path(number), name);
             }
         }
         files

@@ -54,7 +54,7 @@ impl Db {
 }
 
 /// `LAST_WAIT` is the maximum time for which closing waits until readers have released obsolete
-/// tables. `BETWEEN_LOOKS` is the interval between the checks.
+/// files. `BETWEEN_LOOKS` is the interval between the checks.
 const LAST_WAIT: Duration = Duration::from_millis(100);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
@@ -164,9 +164,10 @@ impl Database {
         self.context.background.wait_for_all_work();
         let closed = panics::catch("closing", || {
             let closed = self.close_logs();
-            self.remove_last_obsolete_tables();
+            self.remove_last_obsolete_files();
             closed
         });
+        self.versions.obsolete().close();
         let result = flushed.and(closed);
         match &result {
             Ok(()) => self.context.info_log.info(format_args!("the database was closed")),
@@ -199,16 +200,16 @@ impl Database {
         }
     }
 
-    /// Removes the obsolete tables that no reader uses. The next open removes the remaining ones.
-    fn remove_last_obsolete_tables(&self) {
+    /// Removes the obsolete files that nobody uses. The next open removes the remaining ones.
+    fn remove_last_obsolete_files(&self) {
         let began = Instant::now();
         loop {
             while epoch::collect() > 0 {}
             // Retired objects are shared by all databases of the process. A thread of another
-            // database may have taken this database's retired tables, and be about to drop them.
+            // database may have taken this database's retired versions, and be about to drop them.
             let some_may_go = epoch::waiting() > 0;
             self.versions.obsolete().remove_unread_at_once();
-            let may_go = some_may_go && !self.versions.obsolete().list().is_empty();
+            let may_go = some_may_go && self.versions.obsolete().count() > 0;
             if !may_go || began.elapsed() > LAST_WAIT {
                 return;
             }
@@ -226,8 +227,7 @@ impl Database {
             return Ok(());
         }
         for path in unneeded {
-            // If a removal fails, the next open removes the file.
-            let _ = self.context.storage.remove(&path);
+            self.versions.obsolete().remove(path);
         }
         logs.close()
     }

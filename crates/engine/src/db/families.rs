@@ -197,13 +197,12 @@ impl Database {
         };
         self.context.latch_on_unwind("dropping a column family", || -> Result<()> {
             let installation = self.versions.begin_installation();
-            let _installed = self.context.write_edits(installation, vec![edit], &[])?.install();
+            let mut installed = self.context.write_edits(installation, vec![edit], &[])?.install();
             family.set_dropped();
             self.context.shared.families.store(Arc::new(families.without(family.id())));
+            self.context.retire_files(&mut installed, family);
             Ok(())
         })?;
-        let source = family.super_version();
-        self.compactions.retire_files(family, source.version().files().map(|(_, file)| file));
         let names: Vec<String> = self
             .context
             .shared

@@ -107,6 +107,35 @@ impl Db {
         Ok(CompactionPause { database: Arc::downgrade(database) })
     }
 
+    /// Stops the removal of files that the database needs now and will no longer need later:
+    /// tables, blob files, logs, MANIFESTs and OPTIONS files. A program can then copy these files
+    /// while the database is in use. [`Db::checkpoint`] is simpler, and needs no space for obsolete
+    /// files.
+    ///
+    /// Calls are counted: files are removed again when [`Db::enable_file_deletions`] was called as
+    /// often. If the database is closed before that, the next opening removes them. The property
+    /// `rocksdb.is-file-deletions-enabled` is 0 meanwhile.
+    ///
+    /// # Errors
+    /// Read-only, for a handle that was opened for reading.
+    pub fn disable_file_deletions(&self) -> Result<()> {
+        self.database()?.versions.obsolete().pause();
+        Ok(())
+    }
+
+    /// Ends the effect of one call of [`Db::disable_file_deletions`]. Without such a call, does
+    /// nothing. The files that became obsolete meanwhile are removed in the background.
+    ///
+    /// # Errors
+    /// Read-only, for a handle that was opened for reading.
+    pub fn enable_file_deletions(&self) -> Result<()> {
+        let database = self.database()?;
+        if database.versions.obsolete().end_pause() {
+            database.compactions.clean_soon();
+        }
+        Ok(())
+    }
+
     /// Returns the column families whose compactions stopped because of an error, such as a damaged
     /// table, and that error. Their writes are stopped once the compaction backlog requires it.
     /// [`Db::resume`] allows their compactions again.

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// to end before. If one of these threads itself drops this, it does not join itself.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    /// The flushing thread, and the cleaning thread, which removes obsolete tables.
+    /// The flushing thread, and the cleaning thread, which removes obsolete files.
     others: Vec<Thread>,
     compacting: Vec<Thread>,
 }

@@ -213,9 +213,9 @@ impl FlushScheduler {
         let written = written?;
         // The empty iterators are the replaced tables: a flush replaces none.
         warm.install(&files, std::iter::empty()).forget(std::iter::empty());
-        let installed = written.install();
+        let mut installed = written.install();
         for Flushed { family, memtables, .. } in flushed {
-            family.install(self.context.installed_version(&installed, family)?, memtables);
+            self.context.publish(&mut installed, family, memtables)?;
         }
         Ok(())
     }

@@ -51,17 +51,16 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Releases the logs that are not needed according to the MANIFEST. This is step 7 of the flush
-    /// module's description. A log that the MANIFEST lists as needed is kept, because recovery
-    /// would report it as lost.
+    /// Removes the logs that are not needed according to the MANIFEST, or keeps them for recycling.
+    /// This is step 7 of the flush module's description. A log that the MANIFEST lists as needed is
+    /// kept, because recovery would report it as lost.
     pub(crate) fn release_logs(&self) {
         let oldest = self.versions.lock().min_log_number();
-        let unneeded = self.logs.lock().release(oldest);
-        for path in unneeded {
-            if let Err(error) = self.context.storage.remove(&path) {
-                self.context.info_log.warn(format_args!("cannot remove an obsolete log: {error}"));
-            }
-        }
+        let obsolete = self.versions.obsolete();
+        // Recycling changes the contents of a log, so it pauses together with removals.
+        let recycles = !obsolete.is_paused();
+        let unneeded = self.logs.lock().release(oldest, recycles);
+        unneeded.into_iter().for_each(|path| obsolete.remove(path));
     }
 
     /// Syncs all logs but the current one, if there are several column families. To be called

@@ -269,7 +269,7 @@ impl Ingester {
             let written =
                 self.context.write_edits_at(installation, edits, &added, last_sequence)?;
             let snapshots = snapshots.unwrap_or_else(|| list.hold_still());
-            let installed = written.install();
+            let mut installed = written.install();
             let version = |job: &Job| self.context.installed_version(&installed, &job.family);
             let versions = jobs.iter().map(version).collect::<Result<Vec<_>>>()?;
             // The sequence number is published before the versions. A read loads its version first
@@ -279,6 +279,7 @@ impl Ingester {
             self.context.shared.published.store(last_sequence, Ordering::Release);
             for (job, version) in jobs.iter().zip(versions) {
                 job.family.install(version, &[]);
+                self.context.retire_files(&mut installed, &job.family);
             }
             drop(snapshots);
             Ok(())

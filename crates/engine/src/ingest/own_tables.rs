@@ -80,11 +80,8 @@ impl Ingester {
                 }),
             );
         }
-        let obsolete = self.versions.obsolete().list();
-        let still_read = obsolete
-            .iter()
-            .map(|table| OwnTable { path: table.path.clone(), size: table.file.size() });
-        own_tables.extend(still_read);
+        let obsolete = self.versions.obsolete().tables();
+        own_tables.extend(obsolete.into_iter().map(|(path, size)| OwnTable { path, size }));
         own_tables
     }
 

@@ -194,7 +194,7 @@ impl FamilyState {
 impl BlobFileState {
     fn of(file: &crate::version::BlobFileMetadata) -> Self {
         let (garbage_count, garbage_bytes) = (file.garbage_count, file.garbage_bytes);
-        Self { added: file.added.clone(), garbage_count, garbage_bytes }
+        Self { added: (*file.added).clone(), garbage_count, garbage_bytes }
     }
 }
 

@@ -17,8 +17,7 @@ use crate::error::Result;
 use crate::file_numbers::FileNumbers;
 use crate::incomplete_file::IncompleteFile;
 use crate::options::{Options, TailwaterOptions};
-use crate::stats::InfoLog;
-use crate::version::write_whole;
+use crate::version::{ObsoleteFiles, write_whole};
 
 /// Number of OPTIONS files that are kept, including the current one.
 const KEPT: usize = 2;
@@ -29,22 +28,22 @@ pub(crate) struct OptionsFiles {
     /// The home directory of the database.
     directory: PathBuf,
     numbers: FileNumbers,
-    info_log: Arc<InfoLog>,
+    obsolete: Arc<ObsoleteFiles>,
     /// The numbers of the existing OPTIONS files.
     existing: Mutex<BTreeSet<u64>>,
 }
 
 impl OptionsFiles {
     /// Creates an `OptionsFiles` for the database in `directory`. `existing` are the numbers of the
-    /// OPTIONS files that are already there.
+    /// OPTIONS files that are already there. Old OPTIONS files are passed to `obsolete`.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,
         numbers: FileNumbers,
-        info_log: Arc<InfoLog>,
+        obsolete: Arc<ObsoleteFiles>,
         existing: BTreeSet<u64>,
     ) -> Self {
-        Self { storage, directory, numbers, info_log, existing: Mutex::new(existing) }
+        Self { storage, directory, numbers, obsolete, existing: Mutex::new(existing) }
     }
 
     /// Writes a new OPTIONS file with the options of the database and its column families, and
@@ -63,14 +62,7 @@ impl OptionsFiles {
         while numbers.len() > KEPT
             && let Some(oldest) = numbers.pop_first()
         {
-            let path = self.directory.join(FileKind::Options(oldest).to_string());
-            match self.storage.remove(&path) {
-                Err(error) if !error.is_not_found() => {
-                    self.info_log
-                        .warn(format_args!("an old OPTIONS file was not removed: {error}"));
-                }
-                _ => {}
-            }
+            self.obsolete.remove(self.directory.join(FileKind::Options(oldest).to_string()));
         }
         Ok(())
     }

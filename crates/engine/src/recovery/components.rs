@@ -223,7 +223,7 @@ impl LogsReplayed {
             Arc::clone(&storage),
             directory.clone(),
             numbers.clone(),
-            Arc::clone(&info_log),
+            Arc::clone(versions.obsolete()),
             directories.home_files().options().collect(),
         );
         let last_sequence = if is_new {

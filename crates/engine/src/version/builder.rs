@@ -110,7 +110,8 @@ impl VersionBuilder {
     }
 
     fn add_blob_file(&mut self, added: &BlobFileAddition) -> Result<(), String> {
-        let file = BlobFileMetadata { added: added.clone(), garbage_count: 0, garbage_bytes: 0 };
+        let file =
+            BlobFileMetadata { added: Arc::new(added.clone()), garbage_count: 0, garbage_bytes: 0 };
         match self.blob_files.insert(added.number, file) {
             None => Ok(()),
             Some(_) => Err(format!("adds blob file {}, which already exists", added.number)),

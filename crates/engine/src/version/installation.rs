@@ -9,9 +9,9 @@
 //!   compaction claims and releases its inputs under the lock, without a turn.
 //!   [`Installation::hold_claims`] prevents new claims.
 //! - The files of a version that is not yet installed are known only to the installing thread.
-//!   While a database is open, nothing searches for unreferenced files: each file is removed by the
-//!   thread that created or replaced it. So the outputs of work in progress need no other
-//!   protection.
+//!   While a database is open, nothing searches for unreferenced files: a file is removed only if
+//!   its creator gave it up, or an installation took it out of the versions. So the outputs of work
+//!   in progress need no other protection.
 //!
 //! # Order
 //!
@@ -24,7 +24,9 @@
 //!    written as an atomic group. If the MANIFEST exceeds its size limit, a new MANIFEST is begun
 //!    first.
 //! 5. Under the lock, the new versions replace the old ones. They are published to readers before
-//!    the lock is released, so a thread that holds the lock sees the versions that readers see.
+//!    the lock is released, so a thread that holds the lock sees the versions that readers see. The
+//!    files that are no longer in the new versions are listed for removal
+//!    ([`super::ObsoleteFiles`]).
 //! 6. The turn passes to the next installation.
 //!
 //! # A crash
@@ -52,13 +54,14 @@ use tailwater_io::Storage;
 use tailwater_io::sync::{Condvar, Mutex};
 
 use super::manifest_writer::ManifestWriter;
-use super::obsolete::ObsoleteTables;
+use super::obsolete::ObsoleteFiles;
 use super::turns::{Turn, Turns};
+use crate::blob::BlobCache;
 use crate::error::{Error, Result};
 use crate::panics;
 use crate::stats::InfoLog;
-use crate::table::FileMetadata;
-use crate::version::{Version, VersionSet, VersionSetBeginning};
+use crate::table::{FileMetadata, TableCache};
+use crate::version::{Retired, Version, VersionSet, VersionSetBeginning};
 
 /// The versions of all column families, and their MANIFEST.
 pub(crate) struct Versions {
@@ -66,7 +69,7 @@ pub(crate) struct Versions {
     /// Notified when compactions may claim their inputs again.
     claims_released: Condvar,
     manifest: Turns<ManifestWriter>,
-    obsolete: ObsoleteTables,
+    obsolete: Arc<ObsoleteFiles>,
 }
 
 /// The turn of one installation. Dropping it passes the turn to the next installation.
@@ -91,7 +94,9 @@ pub(crate) struct Written<'v> {
 /// publish the new versions to readers.
 pub(crate) struct Installed<'v> {
     set: MutexGuard<'v, VersionSet>,
-    #[expect(dead_code, reason = "the turn passes on when the lock is released")]
+    /// The files that the installation took out of versions, by the id of the column family.
+    retired: BTreeMap<u32, Retired>,
+    /// The turn, which passes on when the lock is released.
     installation: Installation<'v>,
 }
 
@@ -104,12 +109,14 @@ impl Versions {
         beginning: VersionSetBeginning,
         info_log: Arc<InfoLog>,
     ) -> Self {
+        let obsolete = Arc::new(ObsoleteFiles::new(Arc::clone(&storage), info_log));
         let numbers = beginning.numbers.clone();
+        let manifest = ManifestWriter::new(storage, directory, numbers, Arc::clone(&obsolete));
         Self {
-            obsolete: ObsoleteTables::new(Arc::clone(&storage), info_log),
             set: Mutex::new(VersionSet::new(beginning)),
             claims_released: Condvar::new(),
-            manifest: Turns::new(ManifestWriter::new(storage, directory, numbers)),
+            manifest: Turns::new(manifest),
+            obsolete,
         }
     }
 
@@ -118,8 +125,8 @@ impl Versions {
         self.set.lock()
     }
 
-    /// Returns the list of tables that are no longer in any version.
-    pub(crate) fn obsolete(&self) -> &ObsoleteTables {
+    /// Returns the list of files that the database no longer needs.
+    pub(crate) fn obsolete(&self) -> &Arc<ObsoleteFiles> {
         &self.obsolete
     }
 
@@ -234,9 +241,23 @@ impl<'v> Written<'v> {
     pub(crate) fn install(self) -> Installed<'v> {
         let Self { mut installation, edits, next } = self;
         let mut set = installation.versions.lock();
-        set.install(&edits, next);
+        let retired = set.install(&edits, next);
         installation.is_halfway = false;
-        Installed { set, installation }
+        Installed { set, retired, installation }
+    }
+}
+
+impl Installed<'_> {
+    /// Schedules the removal of the files that the installation took out of the version of column
+    /// family `id`. `tables` and `blobs` are the caches through which the family's files are read.
+    /// Returns whether there are such files; the cleaning thread must be notified then.
+    pub(crate) fn retire(&mut self, id: u32, tables: &TableCache, blobs: &BlobCache) -> bool {
+        let retired = self.retired.remove(&id).filter(|retired| !retired.is_empty());
+        let is_any = retired.is_some();
+        if let Some(retired) = retired {
+            self.installation.versions.obsolete.add(retired, tables, blobs);
+        }
+        is_any
     }
 }
 

@@ -15,6 +15,7 @@ use tailwater_format::record_log::Writer;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
+use super::obsolete::ObsoleteFiles;
 use crate::error::{Error, Result};
 use crate::file_numbers::FileNumbers;
 use crate::incomplete_file::IncompleteFile;
@@ -74,13 +75,19 @@ pub(super) struct ManifestWriter {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
     numbers: FileNumbers,
+    obsolete: Arc<ObsoleteFiles>,
     current: Option<ManifestFile>,
 }
 
 impl ManifestWriter {
-    /// Creates a writer without a MANIFEST.
-    pub(super) fn new(storage: Arc<dyn Storage>, directory: PathBuf, numbers: FileNumbers) -> Self {
-        Self { storage, directory, numbers, current: None }
+    /// Creates a writer without a MANIFEST. Replaced MANIFESTs are passed to `obsolete`.
+    pub(super) fn new(
+        storage: Arc<dyn Storage>,
+        directory: PathBuf,
+        numbers: FileNumbers,
+        obsolete: Arc<ObsoleteFiles>,
+    ) -> Self {
+        Self { storage, directory, numbers, obsolete, current: None }
     }
 
     /// Takes the file numbers of a new MANIFEST. They must be taken before the contents of the
@@ -163,8 +170,7 @@ impl ManifestWriter {
         // A crash here is safe: CURRENT still names the old MANIFEST.
         replace_current(&*self.storage, &self.directory, aside)?;
         if let Some(old) = self.current.replace(manifest) {
-            // If the removal fails, the next open removes the file; nothing refers to it.
-            let _ = self.storage.remove(&old.path);
+            self.obsolete.remove(old.path);
         }
         Ok(())
     }

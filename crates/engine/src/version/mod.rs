@@ -12,6 +12,7 @@ mod level;
 pub(crate) mod manifest;
 mod manifest_writer;
 mod obsolete;
+mod retired;
 mod set;
 mod turns;
 
@@ -21,6 +22,8 @@ pub(crate) use compactions::{CompactCursors, Compaction, CompactionState, InputL
 pub(crate) use installation::{Installation, Installed, Versions, Written};
 pub(crate) use level::Level;
 pub(crate) use manifest_writer::{ManifestLimits, set_current, write_manifest, write_whole};
+pub(crate) use obsolete::ObsoleteFiles;
+pub(crate) use retired::Retired;
 pub(crate) use set::{FamilyVersion, VersionSet, VersionSetBeginning};
 
 use crate::table::FileMetadata;

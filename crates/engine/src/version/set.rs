@@ -12,7 +12,7 @@ use super::manifest_writer::{ManifestLimits, ManifestNumbers, NewManifest};
 use crate::error::{Error, ErrorKind, Result};
 use crate::file_numbers::FileNumbers;
 use crate::table::FileMetadata;
-use crate::version::{CompactionState, Version, VersionBuilder};
+use crate::version::{CompactionState, Retired, Version, VersionBuilder};
 
 /// The state of a column family according to the MANIFEST.
 #[derive(Debug)]
@@ -228,28 +228,35 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// Installs the versions that resulted from edits.
+    /// Installs the versions that resulted from edits. Returns the files of each column family that
+    /// are no longer in its version.
     pub(super) fn install(
         &mut self,
         edits: &[VersionEdit],
         mut versions: BTreeMap<u32, Arc<Version>>,
-    ) {
+    ) -> BTreeMap<u32, Retired> {
+        let mut retired = BTreeMap::new();
         for edit in edits {
             let id = edit.column_family;
             let min_log_number = edit.min_log_number_to_keep.unwrap_or(0);
             self.min_log_number = self.min_log_number.max(min_log_number);
             if edit.column_family_drop {
-                self.families.remove(&id);
+                if let Some(dropped) = self.families.remove(&id) {
+                    retired.insert(id, Retired::all(&dropped.version));
+                }
                 continue;
             }
             self.max_column_family = self.max_column_family.max(id);
             if let Some(family) = self.families.get_mut(&id) {
                 family.log_number = family.log_number.max(edit.log_number.unwrap_or(0));
                 if let Some(version) = versions.remove(&id) {
+                    let own_edits = edits.iter().filter(|edit| edit.column_family == id);
+                    retired.insert(id, Retired::between(&family.version, &version, own_edits));
                     family.version = version;
                 }
             }
         }
+        retired
     }
 
     /// Adds a new column family, whose edit was applied.
@@ -302,7 +309,7 @@ fn family_files(id: u32, family: &FamilyVersion) -> VersionEdit {
         edit.new_files.push(added);
     }
     for (&number, blob_file) in family.version.blob_files() {
-        edit.blob_file_additions.push(blob_file.added.clone());
+        edit.blob_file_additions.push((*blob_file.added).clone());
         if blob_file.garbage_count > 0 {
             edit.blob_file_garbage.push(BlobFileGarbage {
                 number,

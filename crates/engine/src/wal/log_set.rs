@@ -450,9 +450,9 @@ impl LogSet {
         self.failure.get_or_insert(error);
     }
 
-    /// Releases the logs with numbers below `number`, which are no longer needed. Returns the files
-    /// to remove.
-    pub(crate) fn release(&mut self, number: u64) -> Vec<PathBuf> {
+    /// Releases the logs with numbers below `number`, which are no longer needed. If `recycles`, as
+    /// many of them as the options request are kept for reuse. Returns the files to remove.
+    pub(crate) fn release(&mut self, number: u64, recycles: bool) -> Vec<PathBuf> {
         let mut released = std::mem::take(&mut self.held);
         while let Some(&oldest) = self.live.front()
             && oldest.number < number
@@ -465,7 +465,7 @@ impl LogSet {
         }
         let mut unneeded = Vec::new();
         for number in released {
-            let is_recyclable = number >= self.first_recyclable;
+            let is_recyclable = recycles && number >= self.first_recyclable;
             if !self.followed.release(number) {
                 self.held.push_back(number);
             } else if is_recyclable && self.recyclable.len() < self.options.recycle {

@@ -3,8 +3,11 @@
 #![cfg(not(loom))]
 
 mod basics;
+mod blob_files;
 mod callbacks_and_thread_exit;
 mod changed_options;
+#[path = "../common/check.rs"]
+mod check;
 mod checkpoints;
 mod compactions;
 mod comparators;

@@ -1,16 +1,29 @@
 //! Properties of blob files.
 
+use std::collections::BTreeMap;
+
 use super::{hex, saturating_sum};
+use crate::column_family::ColumnFamily;
 use crate::version::{BlobFileMetadata, Version};
 
 /// Returns a numeric property of blob files.
-pub(super) fn number(version: &Version, name: &str) -> Option<u64> {
+pub(super) fn number(family: &ColumnFamily, version: &Version, name: &str) -> Option<u64> {
     Some(match name {
         "num-blob-files" => version.blob_files().len() as u64,
-        "total-blob-file-size" | "live-blob-file-size" => blob_file_bytes(version),
+        "total-blob-file-size" => total_blob_file_bytes(family),
+        "live-blob-file-size" => blob_file_bytes(version),
         "live-blob-file-garbage-size" => blob_garbage_bytes(version),
         _ => return None,
     })
+}
+
+/// Returns the total size of all blob files that are in a version still in use.
+fn total_blob_file_bytes(family: &ColumnFamily) -> u64 {
+    let versions = family.live_versions();
+    let files = versions.iter().flat_map(|version| version.blob_files());
+    let sizes: BTreeMap<u64, u64> =
+        files.map(|(&number, file)| (number, file.file_bytes())).collect();
+    saturating_sum(sizes.into_values())
 }
 
 /// Describes a blob file in the format of `rocksdb.sstables`.

@@ -120,7 +120,7 @@ impl Db {
             .writing_number(family, name)
             .or_else(|| memory::number(family, &source, name))
             .or_else(|| tables::number(&source, family, name))
-            .or_else(|| blobs::number(source.version(), name));
+            .or_else(|| blobs::number(family, source.version(), name));
         let number = match (number, name) {
             (None, "estimate-num-keys") => Some(tables::estimated_keys(&source)?),
             (None, "estimate-oldest-key-time") => {

@@ -36,21 +36,26 @@ impl Db {
                 self.snapshots().sequences().first().copied().unwrap_or(0)
             }
             "oldest-snapshot-time" => self.snapshots().oldest_time_s().unwrap_or(0),
-            "is-file-deletions-enabled" => 1,
+            "is-file-deletions-enabled" => u64::from(!self.pauses_file_deletions()),
             "min-log-number-to-keep" => self.database().ok()?.versions.lock().min_log_number(),
             "obsolete-sst-files-size" => self.obsolete_table_bytes(),
             _ => return None,
         })
     }
 
-    /// Returns the number of obsolete tables that have not been removed yet.
+    /// Returns the number of obsolete files that have not been removed yet.
     pub(super) fn obsolete_files(&self) -> usize {
-        self.database().map_or(0, |database| database.versions.obsolete().list().len())
+        self.database().map_or(0, |database| database.versions.obsolete().count())
+    }
+
+    fn pauses_file_deletions(&self) -> bool {
+        self.database().is_ok_and(|database| database.versions.obsolete().is_paused())
     }
 
     /// Returns the total size of obsolete tables that have not been removed yet, in bytes.
     fn obsolete_table_bytes(&self) -> u64 {
         let Ok(database) = self.database() else { return 0 };
-        saturating_sum(database.versions.obsolete().list().iter().map(|table| table.file.size()))
+        let tables = database.versions.obsolete().tables();
+        saturating_sum(tables.into_iter().map(|(_, bytes)| bytes))
     }
 }

@@ -82,7 +82,8 @@ impl Recovered {
         if tables > 0 {
             self.context.info_log.info(format_args!("the logs were flushed to {tables} tables"));
         }
-        self.flushes.release_logs();
+        // The logs are removed together with the other leftover files.
+        drop(self.writes.logs().release(number, false));
         Ok(())
     }
 
@@ -130,6 +131,9 @@ impl Recovered {
                     .context
                     .info_log
                     .info(format_args!("removed leftover file {}", path.display())),
+                // The directories were listed when the database began to be opened. A temporary file
+                // found there may have been overwritten and renamed since.
+                Err(error) if error.is_not_found() => {}
                 Err(error) => {
                     self.context
                         .info_log

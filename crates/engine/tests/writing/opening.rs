@@ -8,11 +8,11 @@ use std::thread;
 use tailwater::{CompactRangeOptions, Db, ErrorKind, OpenOptions};
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
-use tailwater_io::{DirectoryEntry, Operation, Storage};
+use tailwater_io::{Create, DirectoryEntry, IoMode, Operation, Purpose, Storage};
 
 use crate::gate::{Call, Gate, Opening};
 use crate::support::{
-    default_family, failure, findings, get, names, options, put, simulated, unlogged,
+    default_family, failure, findings, get, log, names, options, put, simulated, unlogged,
 };
 
 /// Environment variable that is set only in a child process of this test. Its value is the
@@ -274,4 +274,42 @@ fn opening_lists_each_directory_once() {
     let entries = disk.list("/db".as_ref()).expect("the directory");
     let is_options = |entry: &&DirectoryEntry| entry.name.starts_with("OPTIONS-");
     assert_eq!(entries.iter().filter(is_options).count(), 2);
+}
+
+/// Regression test: an opening that replayed a log removed it twice, and wrote a warning to the LOG
+/// that the second removal had failed. There was also a warning about a temporary file that a crash
+/// had left, if the opening itself had overwritten and renamed that file.
+#[test]
+fn opening_does_not_warn_of_leftover_files_that_it_removed() {
+    for (before, after, temporary) in [
+        ("", "", false),
+        ("wal_dir=/logs", "wal_dir=/logs", false),
+        // The record of claimed directories is written to a temporary file.
+        ("", "db_paths=/tables", true),
+        // So is IDENTITY.
+        ("write_identity_file=false", "write_identity_file=true", true),
+    ] {
+        let disk = SimStorage::new(1);
+        let db = Db::open("/db", &simulated(&disk, before)).expect("a new database");
+        put(&db, "key", "value").expect("a put");
+        let image = disk.process_crash_image(1);
+        if temporary {
+            let path = Path::new("/db/000000.dbtmp");
+            let created = image.create(path, Create::New, IoMode::Buffered, Purpose::Metadata);
+            drop(created.expect("a file"));
+        }
+        image.start_recording();
+        let db = Db::open("/db", &simulated(&image, after)).expect("the database");
+        assert_eq!(get(&db, "key").as_deref(), Some("value"));
+        let mut removed = Vec::new();
+        for call in image.calls().iter().filter(|call| call.operation == Operation::Remove) {
+            assert!(!removed.contains(&call.path), "{} was removed twice", call.path.display());
+            removed.push(Arc::clone(&call.path));
+        }
+        assert!(removed.iter().any(|path| path.extension().is_some_and(|it| it == "log")));
+        let log = log(&image, "/db");
+        let warnings: Vec<&str> = log.lines().filter(|line| line.contains(" WARN ")).collect();
+        assert!(warnings.is_empty(), "{before}, then {after}: {warnings:?}");
+        assert!(!names(&image, "/db".as_ref()).contains(&"000000.dbtmp".to_owned()));
+    }
 }

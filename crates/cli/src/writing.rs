@@ -6,7 +6,7 @@ use tailwater::{ColumnFamily, Db, Error, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
-use crate::arguments::{Change, Overrides};
+use crate::arguments::{Change, Creation, Overrides};
 use crate::database::{column_family, report_opening, storage};
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::say;
@@ -15,10 +15,18 @@ use crate::settings::Settings;
 /// The action to take if there is no database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// Report an error.
+    /// Report an error: the verb never creates a database.
     Refuse,
+    /// Report an error that names the argument `--create`.
+    AskForCreate,
     /// Create a database, and say so on standard error.
-    Make,
+    Create,
+}
+
+impl From<&Creation> for Absent {
+    fn from(creation: &Creation) -> Self {
+        if creation.create { Self::Create } else { Self::AskForCreate }
+    }
 }
 
 /// A database that is open for writing.
@@ -38,18 +46,9 @@ impl WritableDatabase {
     /// Not found, if there is no database and `absent` does not allow creating one; refused, if
     /// another process holds the lock; errors from the options and the engine.
     pub(crate) fn open(directory: &Path, given: Overrides<'_>, absent: Absent) -> Result<Self> {
-        let storage = storage();
-        let is_there = is_there(&*storage, directory)?;
-        if !is_there && absent == Absent::Refuse {
-            return Err(not_there(directory));
-        }
+        check_presence(directory, absent)?;
         let mut options = new_options(given)?;
-        if absent == Absent::Make {
-            if !is_there {
-                refuse_orphans(&*storage, directory)?;
-            }
-            options.database_mut().create_if_missing = true;
-        }
+        options.database_mut().create_if_missing = absent == Absent::Create;
         // The OPTIONS file is read by `Db::open` under the database's lock, when no other process
         // can change it.
         options.set_load_when_opened(given.options.unwrap_or_default());
@@ -120,19 +119,28 @@ pub(crate) fn new_options(given: Overrides<'_>) -> Result<OpenOptions> {
     Ok(Settings::defaults(&storage(), given)?.effective)
 }
 
-/// Returns an error if a directory has tables, blob files or logs, but no CURRENT.
-fn refuse_orphans(storage: &dyn Storage, directory: &Path) -> Result<()> {
-    match orphan(storage, directory)? {
-        Some(name) => Err(Failure::Refused(format!(
-            "{}: there is no CURRENT, but {name} belongs to a database and would be removed",
+/// Returns an error if a directory has no database, unless one may be created there. A database
+/// that lost its CURRENT counts as missing, and none may be created in its directory.
+pub(crate) fn check_presence(directory: &Path, absent: Absent) -> Result<()> {
+    let storage = &*storage();
+    if is_there(storage, directory)? {
+        return Ok(());
+    }
+    match (orphan(storage, directory)?, absent) {
+        (Some(name), _) => Err(Failure::NotFound(format!(
+            "{}: there is no CURRENT, but {name} belongs to a database",
             directory.display()
         ))),
-        None => Ok(()),
+        (None, Absent::Create) => Ok(()),
+        (None, Absent::Refuse) => Err(not_there(directory)),
+        (None, Absent::AskForCreate) => {
+            Err(Failure::NotFound(format!("{}; --create creates one", not_there(directory))))
+        }
     }
 }
 
 /// Returns whether a directory contains a database, that is, a file CURRENT.
-pub(crate) fn is_there(storage: &dyn Storage, directory: &Path) -> Result<bool> {
+fn is_there(storage: &dyn Storage, directory: &Path) -> Result<bool> {
     match storage.metadata(&directory.join(FileKind::Current.to_string())) {
         Ok(_) => Ok(true),
         Err(error) if error.is_not_found() => Ok(false),

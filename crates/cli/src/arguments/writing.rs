@@ -10,10 +10,9 @@ use super::{Common, Keys, examples};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Writing {
     /// Set the value of a key
-    ///
-    /// A missing database is created.
     #[command(after_help = examples(&[
         ("tailwater db put DIR user:17 'Ada\\tLovelace'", "a value with a tab in it"),
+        ("tailwater db put NEW user:17 Ada --create", "in a new database"),
         ("tailwater db put DIR --hex 757365723a3137 416461 --sync",
             "durable when the command returns"),
     ]))]
@@ -57,12 +56,13 @@ pub(crate) enum Writing {
     ///             scan and dump
     ///   hex       the same with keys and values in hex
     ///
-    /// A missing database or column family is created. The file is read line by line, so it may be
-    /// of any length. Loading ends at a malformed line; everything before it is loaded.
+    /// Missing column families are created, and with --create a missing database. The file is read
+    /// line by line, so it may be of any length. Loading ends at a malformed line; everything
+    /// before it is loaded.
     #[command(verbatim_doc_comment, after_help = examples(&[
         ("/usr/lib/apt/apt-helper cat-file /var/lib/apt/lists/*_Packages* | \
           tailwater db load DIR --format packages -", "Debian's index, after 'apt-get update'"),
-        ("tailwater db dump A --all --hex | tailwater db load B --format hex -", "a copy"),
+        ("tailwater db dump A --all --hex | tailwater db load B --create --format hex -", "a copy"),
         ("tailwater db load DIR --format tsv FILE --sync --batch 100 --ack LOADED",
             "each batch of 100 is durable before LOADED records it"),
     ]))]
@@ -147,6 +147,14 @@ pub(crate) struct Change {
     pub(crate) common: Common,
 }
 
+/// The argument of the verbs that can create a database.
+#[derive(Debug, Args)]
+pub(crate) struct Creation {
+    /// If the directory has no database, create one, and the directory too if it does not exist
+    #[arg(long)]
+    pub(crate) create: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct PutArguments {
     /// The database's directory
@@ -156,6 +164,8 @@ pub(crate) struct PutArguments {
     pub(crate) key: String,
     /// The value, escaped like a key or, with --hex, in hex
     pub(crate) value: String,
+    #[command(flatten)]
+    pub(crate) creation: Creation,
     #[command(flatten)]
     pub(crate) change: Change,
 }
@@ -205,6 +215,8 @@ pub(crate) struct MergeArguments {
     /// The operand, escaped like a key or, with --hex, in hex
     pub(crate) operand: String,
     #[command(flatten)]
+    pub(crate) creation: Creation,
+    #[command(flatten)]
     pub(crate) change: Change,
 }
 
@@ -243,6 +255,8 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) ack: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) creation: Creation,
+    #[command(flatten)]
     pub(crate) common: Common,
 }
 
@@ -260,6 +274,8 @@ pub(crate) struct IngestArguments {
     /// Link the files instead of copying them, if possible, and remove their original names
     #[arg(long = "move")]
     pub(crate) moves: bool,
+    #[command(flatten)]
+    pub(crate) creation: Creation,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -318,6 +334,8 @@ pub(crate) struct CreateColumnFamilyArguments {
     pub(crate) directory: PathBuf,
     /// Name of the new column family. It must not be in use
     pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) creation: Creation,
     #[command(flatten)]
     pub(crate) common: Common,
 }

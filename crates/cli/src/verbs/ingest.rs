@@ -10,11 +10,11 @@ use crate::arguments::IngestArguments;
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;
 use crate::text::counted;
-use crate::writing::{Absent, WritableDatabase};
+use crate::writing::WritableDatabase;
 
 pub(crate) fn run(arguments: &IngestArguments, output: &mut Output) -> Result<Outcome> {
-    let IngestArguments { directory, files, column_family, moves, common } = arguments;
-    let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
+    let IngestArguments { directory, files, column_family, moves, creation, common } = arguments;
+    let database = WritableDatabase::open(directory, common.overrides(), creation.into())?;
     let family = database.column_family(column_family)?;
     let options =
         IngestOptions::new().with_move_files(*moves).with_verify_checksums_before_ingest(true);

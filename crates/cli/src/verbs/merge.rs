@@ -6,13 +6,13 @@ use super::{key_bytes, value_bytes};
 use crate::arguments::MergeArguments;
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;
-use crate::writing::{Absent, change_and_close};
+use crate::writing::change_and_close;
 
 pub(crate) fn run(arguments: &MergeArguments, output: &mut Output) -> Result<Outcome> {
-    let MergeArguments { directory, key, operand, change } = arguments;
+    let MergeArguments { directory, key, operand, creation, change } = arguments;
     let key = key_bytes(key, &change.keys, &change.common)?;
     let operand = value_bytes(operand, &change.common)?;
-    let outcome = change_and_close(directory, change, Absent::Refuse, |db, family, options| {
+    let outcome = change_and_close(directory, change, creation.into(), |db, family, options| {
         db.merge_cf_opt(family, &key, &operand, options)
     })?;
     if output.is_json() {

@@ -6,13 +6,13 @@ use super::{key_bytes, value_bytes};
 use crate::arguments::PutArguments;
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;
-use crate::writing::{Absent, change_and_close};
+use crate::writing::change_and_close;
 
 pub(crate) fn run(arguments: &PutArguments, output: &mut Output) -> Result<Outcome> {
-    let PutArguments { directory, key, value, change } = arguments;
+    let PutArguments { directory, key, value, creation, change } = arguments;
     let key = key_bytes(key, &change.keys, &change.common)?;
     let value = value_bytes(value, &change.common)?;
-    let outcome = change_and_close(directory, change, Absent::Make, |db, family, options| {
+    let outcome = change_and_close(directory, change, creation.into(), |db, family, options| {
         db.put_cf_opt(family, &key, &value, options)
     })?;
     if output.is_json() {

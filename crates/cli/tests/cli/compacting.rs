@@ -76,7 +76,7 @@ fn both_ends_of_a_compacted_range_are_inclusive() {
     let path = scratch.path();
     let mut known = BTreeMap::new();
     for key in ["a", "m", "z"] {
-        db("put", path, [key, "value"]);
+        db("put", path, [key, "value", "--create"]);
         db("compact", path, ["--from", key, "--to", key]).well();
         // The tables written in earlier rounds, which have other keys, are unchanged.
         let tables = tables(path);

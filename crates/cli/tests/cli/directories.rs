@@ -65,7 +65,7 @@ impl Target for Program {
                     format!("{family}\t{key}\t{value}\n")
                 });
                 let lines: String = lines.collect();
-                succeeded(self.run("load", job, &["--format", "tsv", "-"], &lines))?;
+                succeeded(self.run("load", job, &["--create", "--format", "tsv", "-"], &lines))?;
             }
             Work::Flush => _ = run("flush", &[])?,
             Work::Compact => _ = run("compact", &[])?,

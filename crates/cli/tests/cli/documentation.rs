@@ -64,6 +64,7 @@ fn every_field_of_what_changes_a_database_is_documented() {
         let arguments: &[&str] = match verb {
             "checkpoint" => &[copy],
             "ingest" => &[file],
+            "put" => &["key", "value", "--create"],
             "merge" => &["key", "operand", "--options", "merge_operator=stringappend"],
             _ => arguments,
         };

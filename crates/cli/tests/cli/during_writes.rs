@@ -31,7 +31,7 @@ fn wait_until_it_opens_a_pipe(child: &mut Child) {
 fn options_set_concurrently_by_another_process_are_kept() {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = scratch.path().join("db");
-    assert_eq!(db("put", &home, ["k", "1"]).code, 0);
+    assert_eq!(db("put", &home, ["k", "1", "--create"]).code, 0);
     // The program reads the OPTIONS file, and then blocks in reading this file, which is a pipe.
     let (own_options, aside) = (home.join("TAILWATER-OPTIONS"), scratch.path().join("pipe"));
     make_pipe(&own_options);
@@ -68,7 +68,7 @@ fn too_few_descriptors_are_named() {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = scratch.path().join("db");
     for key in ["a", "b", "c"] {
-        assert_eq!(db("put", &home, [key, "1"]).code, 0);
+        assert_eq!(db("put", &home, [key, "1", "--create"]).code, 0);
     }
     let mut refused = 0;
     for limit in 4..24 {
@@ -113,7 +113,7 @@ fn with_the_lock(home: &Path) -> (Child, impl Write) {
 fn what_is_being_written_is_not_called_damaged() {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = scratch.path().join("db");
-    assert_eq!(db("put", &home, ["k", "1"]).code, 0);
+    assert_eq!(db("put", &home, ["k", "1", "--create"]).code, 0);
     db("flush", &home, []).well();
     let (mut holder, input) = with_the_lock(&home);
     for verb in ["verify", "table", "wal"] {
@@ -148,7 +148,7 @@ fn inspecting_during_writes_finds_no_damage() {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = scratch.path().join("db");
     let options = ["--options", "write_buffer_size=65536;level0_file_num_compaction_trigger=2"];
-    assert_eq!(db("put", &home, ["k", "1"].into_iter().chain(options)).code, 0);
+    assert_eq!(db("put", &home, ["k", "1", "--create"].into_iter().chain(options)).code, 0);
     db("flush", &home, []).well();
     let mut command = program();
     command.args(["db", "load"]).arg(&home).args(["-", "--format", "tsv", "--batch", "1"]);

@@ -7,7 +7,9 @@ use std::process::Stdio;
 use tailwater::{Db, OpenOptions, WriteOptions};
 use tailwater_testkit::{directory, golden};
 
-use crate::support::{VERBS, WRITING_VERBS, change, db, file, manifest, program, run_with, write};
+use crate::support::{
+    VERBS, WRITING_VERBS, change, db, external_table, file, manifest, program, run_with, write,
+};
 
 #[test]
 fn undamaged_databases_exit_with_success() {
@@ -65,9 +67,7 @@ fn help_is_complete_and_exits_with_success() {
 fn directories_without_a_database_are_reported() {
     let empty = tempfile::tempdir().expect("a directory");
     let missing = empty.path().join("missing");
-    // `put` and `load` are left out, because they create a missing database.
-    let writing = WRITING_VERBS.into_iter().filter(|(verb, _)| !matches!(*verb, "put" | "load"));
-    let verbs: Vec<_> = VERBS.into_iter().chain(writing).collect();
+    let verbs: Vec<_> = VERBS.into_iter().chain(WRITING_VERBS).collect();
     for path in [empty.path(), &missing] {
         for &(verb, arguments) in &verbs {
             let answer = db(verb, path, arguments.iter().copied());
@@ -79,6 +79,50 @@ fn directories_without_a_database_are_reported() {
     db("get", empty.path(), ["key"]).ended(1, "there is no database here");
     db("delete", &missing, ["key"]).ended(1, "there is no database here");
     assert!(!missing.exists(), "a directory was created");
+}
+
+/// Regression test: `put` and `load` created a database in a directory whose name was mistyped.
+#[test]
+fn a_database_is_created_only_on_request() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let ack = scratch.path().join("ack");
+    let ack = ack.to_str().expect("a path in UTF-8");
+    let table = scratch.path().join("table.sst");
+    external_table(&table, &["k"]);
+    let table = table.to_str().expect("a path in UTF-8");
+    let creating: [(&str, &[&str]); 5] = [
+        ("put", &["key", "value"]),
+        ("merge", &["key", "1", "--options", "merge_operator=stringappend"]),
+        ("load", &["--format", "tsv", "-", "--ack", ack]),
+        ("ingest", &[table]),
+        ("create-column-family", &["more"]),
+    ];
+    for (at, (verb, arguments)) in creating.into_iter().enumerate() {
+        let missing = scratch.path().join(format!("{at}/missing"));
+        let empty = scratch.path().join(format!("{at}-empty"));
+        #[expect(clippy::disallowed_methods, reason = "around databases")]
+        std::fs::create_dir(&empty).expect("a new directory");
+        for path in [&missing, &empty] {
+            let before = directory::snapshot(scratch.path());
+            db(verb, path, arguments.iter().copied())
+                .ended(1, &format!("{}: there is no database here; --create", path.display()));
+            directory::assert_unchanged(scratch.path(), &before);
+            assert!(!missing.exists(), "{verb}");
+        }
+        for path in [&missing, &empty] {
+            let arguments = || arguments.iter().copied().chain(["--create"]);
+            db(verb, path, arguments()).ended(0, "a new one was created");
+            assert_eq!(db("column-families", path, []).code, 0, "{verb}");
+        }
+    }
+    for (verb, arguments) in WRITING_VERBS {
+        if creating.iter().any(|(creating, _)| *creating == verb) {
+            continue;
+        }
+        let missing = scratch.path().join("missing");
+        db(verb, &missing, arguments.iter().copied().chain(["--create"])).ended(2, "--create");
+        assert!(!missing.exists(), "{verb}");
+    }
 }
 
 #[test]

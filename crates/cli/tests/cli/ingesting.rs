@@ -12,7 +12,7 @@ fn files_are_ingested() {
     external_table(&files[0], &["a", "b"]);
     external_table(&files[1], &["b", "c", "d"]);
     let names = files.each_ref().map(|file| file.to_str().expect("a path in UTF-8"));
-    db("put", path, ["c", "older"]);
+    db("put", path, ["c", "older", "--create"]);
     let answer = db("ingest", path, names).well();
     let (first, second) = answer.output.split_once('\n').expect("two lines");
     assert!(first.starts_with(&format!("{}: 2 entries of ", names[0])), "{first}");

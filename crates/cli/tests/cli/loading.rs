@@ -11,7 +11,8 @@ use crate::support::{
 
 /// Loads text into a database, from standard input.
 fn load(path: &Path, format: &str, arguments: &[&str], input: &[u8]) -> Answer {
-    let arguments = ["--format", format, "-"].into_iter().chain(arguments.iter().copied());
+    let arguments =
+        ["--create", "--format", format, "-"].into_iter().chain(arguments.iter().copied());
     db_with_input("load", path, arguments, input)
 }
 
@@ -133,7 +134,7 @@ fn a_stanza_that_is_wrong_is_named_and_those_before_it_stay() {
         let (path, file) = (scratch.path().join("database"), scratch.path().join("Packages"));
         write(&file, format!("{good}\n{bad}\nPackage: d\nVersion: 1\n").as_bytes());
         let file = file.to_str().expect("a path in UTF-8");
-        let answer = db("load", &path, ["--format", "packages", file]).ended(1, words);
+        let answer = db("load", &path, ["--create", "--format", "packages", file]).ended(1, words);
         answer.ended(1, "; 1 package was loaded");
         let dump = db("dump", &path, ["--all"]).well().output;
         let lines: Vec<&str> = dump.lines().collect();
@@ -149,11 +150,11 @@ fn a_file_that_cannot_be_read_makes_no_database() {
     let path = scratch.path().join("database");
     let missing = scratch.path().join("missing");
     let missing = missing.to_str().expect("a path in UTF-8");
-    db("load", &path, ["--format", "tsv", missing]).ended(1, missing);
+    db("load", &path, ["--create", "--format", "tsv", missing]).ended(1, missing);
     let directory = scratch.path().to_str().expect("a path in UTF-8");
-    db("load", &path, ["--format", "tsv", "-", "--ack", directory]).ended(1, directory);
+    db("load", &path, ["--create", "--format", "tsv", "-", "--ack", directory]).ended(1, directory);
     assert!(!path.exists());
-    db("load", &path, ["--format", "tsv", directory]).ended(1, "Is a directory");
+    db("load", &path, ["--create", "--format", "tsv", directory]).ended(1, "Is a directory");
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn option(name: &str, directory: &Path) -> String {
 
 /// Puts `key` into the database in `home`, which is created if necessary.
 fn put(home: &Path, key: &str, options: &str) -> Answer {
-    db("put", home, [key, "1", "--options", options])
+    db("put", home, [key, "1", "--create", "--options", options])
 }
 
 /// Copies a directory with `cp -a`, as an administrator would.
@@ -123,7 +123,7 @@ fn a_directory_without_permission_is_named_and_keeps_its_files() {
     for name in ["wal_dir", "db_paths", "home"] {
         let (home, outside) = (scratch.path().join(name), scratch.path().join(format!("{name}-o")));
         let options = if name == "home" { String::new() } else { option(name, &outside) };
-        as_nobody("put", &home, &["a", "1", "--options", &options]);
+        as_nobody("put", &home, &["a", "1", "--create", "--options", &options]);
         as_nobody("flush", &home, &["--options", &options]).well();
         as_nobody("put", &home, &["b", "1", "--options", &options]).well();
         let closed = if name == "home" { &home } else { &outside };

@@ -23,7 +23,7 @@ fn families(path: &Path) -> Vec<String> {
 #[test]
 fn what_is_put_is_there_until_it_is_deleted() {
     let (_scratch, path) = new();
-    db("put", &path, ["a", "1\\t2"]).ended(0, "a new one was created");
+    db("put", &path, ["a", "1\\t2", "--create"]).ended(0, "a new one was created");
     db("put", &path, ["--hex", "62ff", "0x00", "--sync"]).well();
     db("put", &path, ["--key-hex", "63", "63"]).well();
     db("put", &path, ["d", ""]).well();
@@ -43,14 +43,14 @@ fn what_is_put_is_there_until_it_is_deleted() {
 #[test]
 fn a_directory_that_is_there_and_empty_gets_a_database() {
     let scratch = tempfile::tempdir().expect("a directory");
-    db("put", scratch.path(), ["a", "1"]).ended(0, "no database in");
+    db("put", scratch.path(), ["a", "1", "--create"]).ended(0, "no database in");
     assert_eq!(hex_dump(scratch.path()), "default\t61\t31\n");
 }
 
 #[test]
 fn a_new_database_gets_the_options_and_the_column_family_that_are_given() {
     let (_scratch, path) = new();
-    let given = ["--options", "compression=kNoCompression", "--column-family", "users"];
+    let given = ["--create", "--options", "compression=kNoCompression", "--column-family", "users"];
     db("put", &path, ["a", "1"].into_iter().chain(given)).ended(0, "a new one was created");
     assert_eq!(hex_dump(&path), "users\t61\t31\n");
     db("put", &path, ["a", "1", "--column-family", "nope"])
@@ -61,7 +61,8 @@ fn a_new_database_gets_the_options_and_the_column_family_that_are_given() {
 fn operands_are_merged_where_there_is_an_operator() {
     let (_scratch, path) = new();
     let operator = ["--options", "merge_operator=stringappend"];
-    db("put", &path, ["a", "1"].into_iter().chain(operator)).ended(0, "a new one was created");
+    db("merge", &path, ["a", "1", "--create"].into_iter().chain(operator))
+        .ended(0, "a new one was created");
     db("merge", &path, ["a", "2"].into_iter().chain(operator)).well();
     let value = db("get", &path, ["a"].into_iter().chain(operator)).well().output;
     assert_eq!(value, "1,2\n");
@@ -131,8 +132,8 @@ fn flush_moves_writes_from_logs_into_tables() {
     };
     // A database whose last process ended without closing it.
     let (scratch, path) = new();
-    db("put", &path, ["a", "1"]).ended(0, "a new one was created");
-    db("create-column-family", &path, ["users"]).well();
+    db("create-column-family", &path, ["users", "--create"]).ended(0, "a new one was created");
+    db("put", &path, ["a", "1"]).well();
     let unflushed = "avoid_flush_during_recovery=true";
     for family in ["default", "users"] {
         let arguments = ["b", "2", "--column-family", family, "--options", unflushed];
@@ -236,8 +237,12 @@ fn a_directory_that_lost_its_current_is_not_overwritten() {
     #[expect(clippy::disallowed_methods, reason = "damages a database from outside")]
     std::fs::rename(&current, hidden).expect("a file that can be renamed");
     let before = directory::snapshot(database.path());
-    db("put", database.path(), ["a", "1"]).ended(1, "there is no CURRENT");
-    db("load", database.path(), ["--format", "tsv", "-"]).ended(1, "there is no CURRENT");
+    for create in [&[][..], &["--create"]] {
+        let put = ["a", "1"].iter().chain(create);
+        db("put", database.path(), put.copied()).ended(1, "there is no CURRENT");
+        let load = ["--format", "tsv", "-"].iter().chain(create);
+        db("load", database.path(), load.copied()).ended(1, "there is no CURRENT");
+    }
     directory::assert_unchanged(database.path(), &before);
     write(&current, &bytes);
     db("put", database.path(), ["a", "1"]).well();
@@ -259,7 +264,7 @@ fn an_open_database_keeps_other_processes_from_writing() {
     let mut holder = program()
         .args(["db", "load"])
         .arg(&path)
-        .args(["-", "--format", "tsv", "--batch", "1", "--ack"])
+        .args(["-", "--create", "--format", "tsv", "--batch", "1", "--ack"])
         .arg(&acknowledgements)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -289,7 +294,7 @@ fn with_logs_elsewhere() -> (tempfile::TempDir, std::path::PathBuf, std::path::P
     let scratch = tempfile::tempdir().expect("a directory");
     let (home, logs) = (scratch.path().join("db"), scratch.path().join("logs"));
     let options = format!("wal_dir={}", logs.display());
-    assert_eq!(db("put", &home, ["key", "value", "--options", &options]).code, 0);
+    assert_eq!(db("put", &home, ["key", "value", "--create", "--options", &options]).code, 0);
     assert!(logs.exists());
     (scratch, home, logs)
 }

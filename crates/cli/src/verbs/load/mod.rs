@@ -23,7 +23,7 @@ use crate::arguments::{LoadArguments, LoadFormat};
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::Output;
 use crate::text::{counted, unescape, unhex};
-use crate::writing::{Absent, WritableDatabase};
+use crate::writing::{WritableDatabase, check_presence};
 
 use input::Lines;
 use line::{Decode, Entry};
@@ -34,15 +34,19 @@ use package::Stanza;
 const DEPENDS: &str = "depends";
 
 pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outcome> {
-    let LoadArguments { directory, file, format, column_family, ack, common, .. } = arguments;
+    let LoadArguments { directory, file, format, column_family, ack, creation, common, .. } =
+        arguments;
     if *format == LoadFormat::Packages && column_family == DEPENDS {
         return Err(Failure::Usage(format!(
             "--column-family: '{DEPENDS}' is reserved for the packages' dependencies"
         )));
     }
     let mut lines = input::open(file)?;
+    // Checked before the file of acknowledgements is created, so that a mistyped directory leaves
+    // nothing behind.
+    check_presence(directory, creation.into())?;
     let acknowledgements = ack.clone().map(Acknowledgements::open).transpose()?;
-    let database = WritableDatabase::open(directory, common.overrides(), Absent::Make)?;
+    let database = WritableDatabase::open(directory, common.overrides(), creation.into())?;
     let mut loader = Loader::new(&database, acknowledgements, arguments);
     let start_ns = SystemClock.monotonic_ns();
     let read = match format {

@@ -36,7 +36,7 @@ pub fn change_database(
     directory: &Path,
     changes: &[(&str, &str)],
 ) -> Result<DbOptions> {
-    options::change_database(database, directory, changes)
+    options::change_database(database, directory, changes).map(|changed| changed.effective)
 }
 
 pub fn change_column_family(
@@ -44,5 +44,5 @@ pub fn change_column_family(
     database: &DbOptions,
     changes: &[(&str, &str)],
 ) -> Result<ColumnFamilyOptions> {
-    options::change_column_family(family, database, changes)
+    options::change_column_family(family, database, changes).map(|changed| changed.effective)
 }

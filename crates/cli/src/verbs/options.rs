@@ -43,11 +43,12 @@ pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<O
         let directory = arguments.directory.display();
         return Err(Failure::NotFound(format!("no OPTIONS file in {directory}")));
     }
+    let directory = &arguments.directory;
     let origins = Origins {
         written: settings.path.as_ref().map(|path| written(&*storage, path)).transpose()?,
-        filed: document(&settings.filed),
+        filed: document(&settings.filed.effective(directory)),
     };
-    let effective = document(&settings.effective);
+    let effective = document(&settings.effective.effective(directory));
     if let Some(name) = &arguments.column_family
         && effective.column_family(name).is_none()
     {

@@ -98,6 +98,28 @@ fn given_options_override_those_of_the_file() {
     db("scan", directory.path(), ["--count"].into_iter().chain(strict)).ended(1, "000032.log");
 }
 
+/// Regression test: after `set-options write_buffer_size=...` every verb warned about an
+/// `arena_block_size` that nobody had set. RocksDB records a value for it that it derives from
+/// `write_buffer_size`.
+#[test]
+fn a_changed_option_changes_those_that_are_derived_from_it() {
+    let recorded_by_rocksdb = golden::unpack("records");
+    let scratch = tempfile::tempdir().expect("a directory");
+    let own = scratch.path().join("db");
+    db("put", &own, ["k", "1", "--create"]).ended(0, "a new one was created");
+    for path in [recorded_by_rocksdb.path(), &own] {
+        for (size, blocks) in [("1048576", "131072"), ("2097152", "262144")] {
+            db("set-options", path, [&*format!("write_buffer_size={size}")]).well();
+            db("flush", path, []).well();
+            let output = db("options", path, ["--column-family", "default"]).well().output;
+            let is_there = output
+                .lines()
+                .any(|line| line.split_whitespace().take(2).eq(["arena_block_size", blocks]));
+            assert!(is_there, "{output}");
+        }
+    }
+}
+
 #[test]
 fn options_that_are_set_stay_set() {
     let directory = golden::unpack("records");

@@ -18,7 +18,7 @@ use crate::compaction::update_all_stalls;
 use crate::db::{Access, Database, Db};
 use crate::error::{Error, Result};
 use crate::options::{
-    ColumnFamilyOptions, DbOptions, OptionTable, change_column_family, change_database,
+    ColumnFamilyOptions, DbOptions, OptionTable, SetOptions, change_column_family, change_database,
     check_column_family,
 };
 use crate::recovery::warnings;
@@ -86,17 +86,19 @@ impl Database {
             return Err(Error::invalid_argument(message));
         }
         let before = family.options();
-        let after = change_column_family(&before, &self.context.options.now(), changes)?;
-        self.context.options.open().check_objects(family.name(), &after)?;
+        let set = self.context.options.open().as_set().column_family(family.name()).clone();
+        let after = change_column_family(&set, &self.context.options.now(), changes)?;
+        self.context.options.open().check_objects(family.name(), &after.effective)?;
         let mut all = self.all_options();
         for (name, options) in &mut all.column_families {
             if name == family.name() {
-                options.clone_from(&after);
+                *options = after.recorded();
             }
         }
         self.options_files.write(&all)?;
-        self.log_changes(&format!("of '{}' ", family.name()), &*before, &after);
-        self.log_changes("of its tables ", &before.table_factory, &after.table_factory);
+        self.log_changes(&format!("of '{}' ", family.name()), &*before, &after.effective);
+        let (table, table_after) = (&before.table_factory, &after.effective.table_factory);
+        self.log_changes("of its tables ", table, table_after);
         let unmet = || warnings::of_families(&self.context.options.open(), [family].into_iter());
         let known = unmet();
         self.change_family(family, after);
@@ -106,8 +108,8 @@ impl Database {
 
     /// Makes the new options of a column family take effect. This is step 3 in the module's
     /// description.
-    fn change_family(&self, family: &ColumnFamily, options: ColumnFamilyOptions) {
-        self.context.options.open().set_column_family(family.name(), options.clone());
+    fn change_family(&self, family: &ColumnFamily, changed: SetOptions<ColumnFamilyOptions>) {
+        self.context.options.open().change_column_family(family.name(), &changed);
         let readers = {
             let all = self.context.options.open();
             Arc::new(self.context.readers.changed(&family.readers(), &all, family.name()))
@@ -116,7 +118,7 @@ impl Database {
             // No compaction is picked while this lock is held. So each compaction is picked with
             // either all old or all new options.
             let _versions = self.versions.lock();
-            family.change(options, readers);
+            family.change(changed.effective, readers);
         }
         self.writes.recheck_memtables();
         self.writes.update_write_times();
@@ -129,9 +131,11 @@ impl Database {
         let _changing = self.changing_options();
         self.check_open()?;
         let before = self.context.options.now();
-        let after = change_database(&before, &self.context.directory, changes)?;
+        let set = self.context.options.open().as_set().database().clone();
+        let changed = change_database(&set, &self.context.directory, changes)?;
+        let after = &changed.effective;
         for family in self.context.shared.family_set().iter() {
-            check_column_family(&family.options(), &after).map_err(|error| {
+            check_column_family(&family.options(), after).map_err(|error| {
                 let name = family.name();
                 Error::invalid_argument(format!("column family '{name}': {error}"))
             })?;
@@ -145,24 +149,25 @@ impl Database {
             return Err(Error::invalid_argument(message));
         }
         let mut all = self.all_options();
-        all.database.clone_from(&after);
+        all.database = changed.recorded();
         self.options_files.write(&all)?;
-        self.log_changes("", &*before, &after);
-        self.warn_of(warnings::of_database(&after), &warnings::of_database(&before));
-        self.change_database(&before, after);
+        self.log_changes("", &*before, after);
+        self.warn_of(warnings::of_database(after), &warnings::of_database(&before));
+        self.change_database(&before, &changed);
         Ok(())
     }
 
     /// Makes the new options of the database take effect. This is step 3 in the module's
     /// description.
-    fn change_database(&self, before: &DbOptions, after: DbOptions) {
-        self.context.options.change_database(after.clone());
+    fn change_database(&self, before: &DbOptions, changed: &SetOptions<DbOptions>) {
+        self.context.options.change_database(changed);
+        let after = &changed.effective;
         if after.max_open_files != before.max_open_files {
             let families = self.context.shared.family_set();
             self.context.readers.bound_open_files(after.max_open_files, &families);
         }
-        self.flushes.change_buffers(&after);
-        self.versions.lock().set_limits(ManifestLimits::of(&after));
+        self.flushes.change_buffers(after);
+        self.versions.lock().set_limits(ManifestLimits::of(after));
         self.context.background.set_compactions_max(after.compactions_max());
         self.writes.update_logs();
         self.flush_and_compact_what_is_due();

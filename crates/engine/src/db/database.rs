@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::flush::FlushScheduler;
 use crate::ingest::Ingester;
 use crate::open_options::OptionsFiles;
-use crate::options::{ColumnFamilyOptions, DbOptions, Options};
+use crate::options::{ColumnFamilyOptions, Options, SetOptions};
 use crate::panics;
 use crate::version::Versions;
 use crate::write::WritePath;
@@ -76,14 +76,21 @@ impl Database {
         })
     }
 
-    /// Returns the options of the database and its column families.
+    /// Returns the options of the database and its column families, as the OPTIONS file records
+    /// them.
     pub(super) fn all_options(&self) -> Options {
         let families = self.context.shared.family_set();
-        let options = families.iter().map(|family| ColumnFamilyOptions::clone(&family.options()));
-        let names = families.iter().map(|family| family.name().to_owned());
+        let open = self.context.options.open();
+        let as_set = open.as_set();
+        let recorded = |family: &ColumnFamily| {
+            let (name, effective) = (family.name(), ColumnFamilyOptions::clone(&family.options()));
+            let set = as_set.column_family(name).clone();
+            (name.to_owned(), SetOptions { set, effective }.recorded())
+        };
+        let (set, effective) = (as_set.database().clone(), open.database().clone());
         Options {
-            database: DbOptions::clone(&self.context.options.now()),
-            column_families: names.zip(options).collect(),
+            database: SetOptions { set, effective }.recorded(),
+            column_families: families.iter().map(recorded).collect(),
         }
     }
 

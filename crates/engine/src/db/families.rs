@@ -27,7 +27,7 @@ use crate::directory::{Directories, Home, Needed};
 use crate::error::{Error, Result};
 use crate::io_modes::OF_TABLES;
 use crate::open_options::OpenOptions;
-use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
+use crate::options::{ColumnFamilyOptions, SetOptions, check_column_family};
 use crate::recovery::warnings;
 use crate::version::manifest::{self, Manifest};
 use crate::version::{FamilyVersion, Version};
@@ -77,8 +77,8 @@ impl Database {
     ) -> Result<ColumnFamily> {
         let _changing = self.changing_options();
         let database = self.context.options.now();
-        let mut options = options.clone();
-        sanitize_column_family(&mut options, &database, false);
+        let both = SetOptions::of_family(options.clone(), &database);
+        let options = both.effective.clone();
         check_column_family(&options, &database)?;
         self.context.options.open().check_objects(name, &options)?;
         self.context.errors.check()?;
@@ -87,7 +87,7 @@ impl Database {
             return Err(Error::invalid_argument(message));
         }
         let mut all_options = self.context.options.open().clone();
-        all_options.set_column_family(name, options.clone());
+        all_options.change_column_family(name, &both);
         let comparator = all_options.comparator(name, "")?;
         let readers = Arc::new(self.context.readers.readers(&all_options, name, &comparator));
         self.prepare_directories(&all_options, name)?;

@@ -7,7 +7,7 @@ use tailwater_io::sync::Mutex;
 
 use crate::epoch::{EpochCell, FullEpochCell};
 use crate::open_options::OpenOptions;
-use crate::options::DbOptions;
+use crate::options::{DbOptions, SetOptions};
 
 /// The options of an open database: those with which it was opened, and the current ones.
 ///
@@ -71,11 +71,11 @@ impl CurrentOptions {
     }
 
     /// Replaces the current options of the database.
-    pub(crate) fn change_database(&self, options: DbOptions) {
-        let rate = options.rate_limiter_bytes_per_sec;
+    pub(crate) fn change_database(&self, changed: &SetOptions<DbOptions>) {
+        let rate = changed.effective.rate_limiter_bytes_per_sec;
         let has_new_rate = rate != self.now().rate_limiter_bytes_per_sec;
-        self.open().set_database(options.clone());
-        self.now.store(Arc::new(options));
+        self.open().change_database(changed);
+        self.now.store(Arc::new(changed.effective.clone()));
         if has_new_rate {
             self.change_rate(rate);
         }

@@ -24,6 +24,11 @@ impl OpenOptions {
     /// `TAILWATER-OPTIONS` file. If one of the files does not exist, the options that it would
     /// store have their defaults.
     ///
+    /// The file records the values of options whose defaults depend on other options, such as
+    /// `max_compaction_bytes`. A value that equals the one that the other options determine counts
+    /// as not set: the returned options have the default instead, and the value follows if another
+    /// option is changed. [`OpenOptions::effective`] returns the values.
+    ///
     /// # Errors
     /// The errors of [`OpenOptions::load_from`].
     pub fn load(directory: impl AsRef<Path>) -> Result<Self> {
@@ -62,6 +67,7 @@ impl OpenOptions {
             let options = read_options_file(&*loaded.storage, &path)?;
             loaded.database = options.database;
             loaded.families = options.column_families;
+            loaded.unset_derived();
             loaded.check_recorded_wal_dir(directory)?;
         }
         let own = FileKind::TailwaterOptions.to_string();

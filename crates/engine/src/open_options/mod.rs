@@ -28,7 +28,8 @@ use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
 use crate::merge_operator::MergeOperator;
 use crate::options::{
-    self, ColumnFamilyOptions, DbOptions, sanitize_column_family, sanitize_database,
+    self, ColumnFamilyOptions, DbOptions, SetOptions, sanitize_column_family, sanitize_database,
+    unset_derived_of_database, unset_derived_of_family,
 };
 use crate::prefix_extractor::PrefixExtractor;
 use crate::stats::Statistics;
@@ -120,6 +121,8 @@ pub struct OpenOptions {
     /// If set, the open call loads the options from the database's files and applies this option
     /// string on top of them. See [`OpenOptions::set_load_when_opened`].
     over_file: Option<String>,
+    /// If these options were sanitized: the options as they were set.
+    as_set: Option<Box<OpenOptions>>,
 }
 
 impl fmt::Debug for OpenOptions {
@@ -166,6 +169,7 @@ impl OpenOptions {
             warnings: Vec::new(),
             recorded_objects: Vec::new(),
             over_file: None,
+            as_set: None,
         }
     }
 
@@ -388,6 +392,9 @@ impl OpenOptions {
     /// Drops the options of all column families except the named ones.
     pub(crate) fn retain_column_families(&mut self, names: &[String]) {
         self.families.retain(|(name, _)| names.contains(name));
+        if let Some(as_set) = &mut self.as_set {
+            as_set.retain_column_families(names);
+        }
     }
 
     /// Returns the clock.
@@ -411,14 +418,61 @@ impl OpenOptions {
         self.families.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Returns a copy in which every value outside its valid range is replaced by a valid one.
+    /// Returns the options that take effect when a database in `directory` is opened for writing
+    /// with these options: values outside their valid range are replaced by valid ones, and
+    /// defaults that depend on other options are derived from those.
+    pub fn effective(&self, directory: impl AsRef<Path>) -> Self {
+        self.sanitized(directory.as_ref(), false)
+    }
+
+    /// Returns a copy in which every value outside its valid range is replaced by a valid one, and
+    /// defaults that depend on other options are derived from those. The copy also has the options
+    /// as they were set.
     pub(crate) fn sanitized(&self, directory: &Path, read_only: bool) -> Self {
-        let mut sanitized = self.clone();
+        let mut as_set = Self { as_set: None, ..self.clone() };
+        as_set.unset_derived();
+        let mut sanitized = as_set.clone();
         sanitize_database(&mut sanitized.database, directory);
         let families = sanitized.families.iter_mut().map(|(_, options)| options);
         for options in families.chain([&mut sanitized.other_families]) {
             sanitize_column_family(options, &sanitized.database, read_only);
         }
+        sanitized.as_set = Some(Box::new(as_set));
         sanitized
+    }
+
+    /// Resets the options that have exactly the values that would be derived for them. Options in
+    /// an OPTIONS file have such values although nobody set them.
+    fn unset_derived(&mut self) {
+        unset_derived_of_database(&mut self.database);
+        let families = self.families.iter_mut().map(|(_, options)| options);
+        for options in families.chain([&mut self.other_families]) {
+            unset_derived_of_family(options, &self.database);
+        }
+    }
+
+    /// Returns the options as they were set, before they were sanitized.
+    pub(crate) fn as_set(&self) -> &Self {
+        self.as_set.as_deref().unwrap_or(self)
+    }
+
+    /// Replaces the options of one column family, in both forms.
+    pub(crate) fn change_column_family(
+        &mut self,
+        name: &str,
+        changed: &SetOptions<ColumnFamilyOptions>,
+    ) {
+        self.set_column_family(name, changed.effective.clone());
+        if let Some(as_set) = &mut self.as_set {
+            as_set.set_column_family(name, changed.set.clone());
+        }
+    }
+
+    /// Replaces the database options, in both forms.
+    pub(crate) fn change_database(&mut self, changed: &SetOptions<DbOptions>) {
+        self.set_database(changed.effective.clone());
+        if let Some(as_set) = &mut self.as_set {
+            as_set.set_database(changed.set.clone());
+        }
     }
 }

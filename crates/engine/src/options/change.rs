@@ -6,16 +6,17 @@
 
 use std::path::Path;
 
+use super::as_set::SetOptions;
 use super::check::{check_column_family, check_database};
 use super::column_family::ColumnFamilyOptions;
 use super::database::DbOptions;
 use super::error::{Error, Problem, Result};
-use super::sanitize::{sanitize_column_family, sanitize_database};
 use super::schema::OptionTable;
 use super::tailwater::TailwaterOptions;
 
-/// Returns a column family's options after applying `changes`, each of which is a name and a value.
-/// Dots or braces select parts of an option: both `compression_opts={level=3}` and
+/// Returns a column family's options after applying `changes`, each of which is a name and a value,
+/// to `options`, which are the options as they were set. `database` are the database's sanitized
+/// options. Dots or braces select parts of an option: both `compression_opts={level=3}` and
 /// `block_based_table_factory={block_size=8k}` leave the other parts unchanged.
 ///
 /// # Errors
@@ -25,7 +26,7 @@ pub(crate) fn change_column_family(
     options: &ColumnFamilyOptions,
     database: &DbOptions,
     changes: &[(&str, &str)],
-) -> Result<ColumnFamilyOptions> {
+) -> Result<SetOptions<ColumnFamilyOptions>> {
     let mut changed = options.clone();
     for &(name, value) in changes {
         if DbOptions::knows(name) {
@@ -44,13 +45,13 @@ pub(crate) fn change_column_family(
         .table_factory
         .check_fixed(&changed.table_factory)
         .map_err(|error| error.within("table_factory"))?;
-    sanitize_column_family(&mut changed, database, false);
-    check_column_family(&changed, database)?;
+    let changed = SetOptions::of_family(changed, database);
+    check_column_family(&changed.effective, database)?;
     Ok(changed)
 }
 
-/// Returns a database's options after applying `changes`, each of which is a name and a value.
-/// `directory` is the database's home directory.
+/// Returns a database's options after applying `changes`, each of which is a name and a value, to
+/// `options`, which are the options as they were set. `directory` is the database's home directory.
 ///
 /// # Errors
 /// The errors of [`change_column_family`], for database options instead.
@@ -58,7 +59,7 @@ pub(crate) fn change_database(
     options: &DbOptions,
     directory: &Path,
     changes: &[(&str, &str)],
-) -> Result<DbOptions> {
+) -> Result<SetOptions<DbOptions>> {
     let mut changed = options.clone();
     for &(name, value) in changes {
         if ColumnFamilyOptions::knows(name) {
@@ -70,7 +71,7 @@ pub(crate) fn change_database(
         }
         changed.set_mutable_option(name, value)?;
     }
-    sanitize_database(&mut changed, directory);
-    check_database(&changed)?;
+    let changed = SetOptions::of_database(changed, directory);
+    check_database(&changed.effective)?;
     Ok(changed)
 }

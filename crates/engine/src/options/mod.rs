@@ -25,6 +25,7 @@
 mod error;
 #[macro_use]
 mod schema;
+mod as_set;
 mod block_based_table;
 mod change;
 mod check;
@@ -39,6 +40,7 @@ mod sanitize;
 mod tailwater;
 mod value;
 
+pub(crate) use as_set::{SetOptions, unset_derived_of_database, unset_derived_of_family};
 pub use block_based_table::{BlockBasedTableOptions, MetadataCacheOptions};
 pub(crate) use change::{change_column_family, change_database};
 pub(crate) use check::{

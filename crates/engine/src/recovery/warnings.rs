@@ -13,7 +13,7 @@ use crate::open_options::{ObjectKind, OpenOptions};
 use crate::options::{
     ColumnFamilyOptions, CompactionStyle, CompressionOptions, CompressionType, DbOptions,
     FifoCompactionOptions, FilterPolicy, IoModeChoice, OptionTable, TailwaterOptions,
-    UniversalCompactionOptions, sanitize_column_family,
+    UniversalCompactionOptions,
 };
 
 /// A setting that is not put into effect. The fields are the parts of the warning before and after
@@ -68,7 +68,8 @@ pub(crate) fn of_families<'a>(
 ) -> Vec<String> {
     let mut common: Vec<(Unmet, Vec<&str>)> = Vec::new();
     for family in families {
-        for unmet in of_family(all, &family.options()) {
+        let set = all.as_set().column_family(family.name());
+        for unmet in of_family(all, set, &family.options()) {
             match common.iter_mut().find(|(other, _)| *other == unmet) {
                 Some((_, names)) => names.push(family.name()),
                 None => common.push((unmet, vec![family.name()])),
@@ -90,22 +91,20 @@ fn list(names: &[&str]) -> String {
     }
 }
 
-fn of_family(all: &OpenOptions, options: &ColumnFamilyOptions) -> Vec<Unmet> {
+/// Returns the settings of a column family that are not put into effect. `set` are its options as
+/// they were set, `options` those in effect.
+fn of_family(
+    all: &OpenOptions,
+    set: &ColumnFamilyOptions,
+    options: &ColumnFamilyOptions,
+) -> Vec<Unmet> {
     let mut unmet = Vec::new();
-    // When options are sanitized, other defaults are derived from these two options. So both are
-    // copied from `options` to `defaults`. Then the derived values in `defaults` equal those in
-    // `options`, and do not count as set by the user.
-    let mut defaults = ColumnFamilyOptions {
-        write_buffer_size: options.write_buffer_size,
-        max_write_buffer_number: options.max_write_buffer_number,
-        ..ColumnFamilyOptions::default()
-    };
-    sanitize_column_family(&mut defaults, all.database(), false);
+    let mut defaults = ColumnFamilyOptions::default();
     // The FIFO options are copied to the defaults, so that the comparison with the defaults does
     // not report them. If the compaction style is FIFO, function `style` checks them.
-    defaults.compaction_options_fifo.clone_from(&options.compaction_options_fifo);
-    without_effect(&mut unmet, "", " of", options, &defaults);
-    let (table, table_defaults) = (&options.table_factory, &defaults.table_factory);
+    defaults.compaction_options_fifo.clone_from(&set.compaction_options_fifo);
+    without_effect(&mut unmet, "", " of", set, &defaults);
+    let (table, table_defaults) = (&set.table_factory, &defaults.table_factory);
     without_effect(&mut unmet, "", " of the tables of", table, table_defaults);
     let (own, by_default) = (&table.metadata_cache_options, &table_defaults.metadata_cache_options);
     without_effect(&mut unmet, "metadata_cache_options.", " of the tables of", own, by_default);

@@ -60,6 +60,86 @@ fn a_change_is_reported_written_and_kept() {
     assert_eq!(loaded.database().bytes_per_sync, 64 << 10);
 }
 
+/// Opens the database with the options of its OPTIONS file.
+fn reopen(disk: &SimStorage) -> Db {
+    let mut options = OpenOptions::load_from(Arc::new(disk.clone()), DB).expect("options");
+    options.set_clock(disk.clock()).set_inline_background(true);
+    Db::open(DB, &options).expect("a database")
+}
+
+/// Regression test: a value that was derived from another option was recorded as if it had been
+/// set. When the other option was changed, the value stayed as it was, and every opening warned
+/// about an option that nobody had set.
+#[test]
+fn derived_values_follow_the_options_that_they_depend_on() {
+    let disk = SimStorage::new(1);
+    open(&disk, "rate_limiter_bytes_per_sec=2m").close().expect("closed");
+    for round in 1..=2_u64 {
+        // The options are changed after the database was opened with the recorded options, of which
+        // the rate is not one.
+        let db = reopen(&disk);
+        let rates = |db: &Db| {
+            let options = db.database_options();
+            (options.bytes_per_sync, options.delayed_write_rate)
+        };
+        assert_eq!(rates(&db), (0, 16 << 20));
+        let rate = format!("{round}m");
+        db.set_database_options(&[("rate_limiter_bytes_per_sec", &rate)]).expect("a change");
+        assert_eq!(rates(&db), (1 << 20, round << 20));
+        db.set_database_options(&[("rate_limiter_bytes_per_sec", "0")]).expect("a change");
+        assert_eq!(rates(&db), (0, 16 << 20));
+        set(&db, &[("write_buffer_size", &format!("{round}m"))]);
+        set(&db, &[("target_file_size_base", &format!("{round}m"))]);
+        let check = |db: &Db| {
+            let options = default_family(db).options();
+            assert_eq!(options.arena_block_size, round << 17);
+            assert_eq!(options.max_compaction_bytes, 25 * (round << 20));
+            assert_eq!(db.warnings(), [""; 0]);
+        };
+        check(&db);
+        db.close().expect("closed");
+        let db = reopen(&disk);
+        check(&db);
+        db.close().expect("closed");
+    }
+    let db = reopen(&disk);
+    // A value that differs from the derived one was set, and stays.
+    set(&db, &[("max_compaction_bytes", "12345678")]);
+    set(&db, &[("target_file_size_base", "3m")]);
+    assert_eq!(default_family(&db).options().max_compaction_bytes, 12_345_678);
+    db.close().expect("closed");
+    assert_eq!(default_family(&reopen(&disk)).options().max_compaction_bytes, 12_345_678);
+}
+
+/// Regression test: a value that another option put out of range was replaced for good. It stayed
+/// replaced when the other option allowed it again.
+#[test]
+fn values_out_of_range_are_replaced_only_as_long_as_they_are() {
+    let disk = SimStorage::new(1);
+    open(&disk, "recycle_log_file_num=3").close().expect("closed");
+    let strict = "wal_recovery_mode=kAbsoluteConsistency;recycle_log_file_num=3";
+    let triggers = |db: &Db| {
+        let options = default_family(db).options();
+        [options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger]
+    };
+    let db = open(&disk, strict);
+    assert_eq!(db.database_options().recycle_log_file_num, 0);
+    set(&db, &[("level0_file_num_compaction_trigger", "50")]);
+    assert_eq!(triggers(&db), [50, 50]);
+    db.close().expect("closed");
+    let db = reopen(&disk);
+    assert_eq!(triggers(&db), [50, 50]);
+    set(&db, &[("level0_file_num_compaction_trigger", "4")]);
+    assert_eq!(triggers(&db), [20, 36]);
+    db.close().expect("closed");
+    let mut options = OpenOptions::load_from(Arc::new(disk.clone()), DB).expect("options");
+    options.set_clock(disk.clock()).set_inline_background(true);
+    options.set_from_string("wal_recovery_mode=kPointInTimeRecovery").expect("options");
+    let db = Db::open(DB, &options).expect("a database");
+    assert_eq!(triggers(&db), [20, 36]);
+    assert_eq!(db.database_options().recycle_log_file_num, 3);
+}
+
 #[test]
 fn nothing_is_changed_by_changes_that_are_refused() {
     let disk = SimStorage::new(1);

@@ -44,6 +44,11 @@ impl Settings {
         Self { path: None, effective: filed.clone(), filed }.with(given)
     }
 
+    /// Returns the path of the OPTIONS file, if there is one, as text.
+    pub(crate) fn file(&self) -> Option<String> {
+        self.path.as_ref().map(|path| path.display().to_string())
+    }
+
     fn with(mut self, given: Overrides<'_>) -> Result<Self> {
         self.effective.set_adopt_directories(given.adopt_directories);
         if let Some(text) = given.options {

@@ -107,7 +107,7 @@ pub use ingest::{ExternalFileInfo, ExternalFiles, IngestOptions, IngestedFile, S
 pub use iterator::DbIterator;
 pub use left_out::LeftOut;
 pub use merge_operator::{CustomMergeOperator, MergeOperator};
-pub use open_options::OpenOptions;
+pub use open_options::{OpenOptions, OptionWithoutEffect};
 pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
 pub use read::{ReadOptions, Snapshot};
 pub use stall::{StallCause, StallState};

@@ -104,6 +104,7 @@ pub(crate) enum Reading {
     #[command(after_help = examples(&[
         ("tailwater db options DIR", "the options of the newest OPTIONS file"),
         ("tailwater db options DIR --column-family users", "the options of one column family"),
+        ("tailwater db options DIR --without-effect", "the set options that have no effect, and why"),
     ]))]
     Options(OptionsArguments),
 }
@@ -283,6 +284,9 @@ pub(crate) struct OptionsArguments {
     /// Show only the options of this column family
     #[arg(long, value_name = "NAME")]
     pub(crate) column_family: Option<String>,
+    /// Show only options that are set and have no effect, and why they have none
+    #[arg(long)]
+    pub(crate) without_effect: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use tailwater::OpenOptions;
 use tailwater::options::{OptionTable as _, Options, TailwaterOptions};
+use tailwater::{OpenOptions, OptionWithoutEffect};
 use tailwater_format::options_text::{Document, Section, SectionKind};
 use tailwater_io::{IoMode, Purpose, Storage};
 
@@ -54,6 +54,9 @@ pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<O
     {
         return Err(Failure::NotFound(format!("no column family '{name}'")));
     }
+    if arguments.without_effect {
+        return without_effect(arguments, &settings, &origins, output);
+    }
     let wanted = |section: &&Section| match (&arguments.column_family, &section.kind) {
         (None, _) => true,
         (Some(name), SectionKind::ColumnFamily(family)) => family == name,
@@ -69,11 +72,43 @@ pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<O
         groups.iter().map(|group| group.print(output)).collect::<Result<_>>()?;
     if output.is_json() {
         output.json_document(&json!({
-            "file": settings.path.as_ref().map(|path| path.display().to_string()),
+            "file": settings.file(),
             "rocksdb_version": origins.version(),
             "sections": sections,
         }))?;
     }
+    Ok(Outcome::Well)
+}
+
+/// Prints the options that are set and have no effect.
+fn without_effect(
+    arguments: &OptionsArguments,
+    settings: &Settings,
+    origins: &Origins,
+    output: &mut Output,
+) -> Result<Outcome> {
+    let mut options = settings.effective.without_effect();
+    if let Some(name) = &arguments.column_family {
+        options.retain(|option| option.column_families.contains(name));
+    }
+    if !output.is_json() {
+        options.iter().try_for_each(|option| output.line(option))?;
+        return Ok(Outcome::Well);
+    }
+    let document = |option: &OptionWithoutEffect| {
+        json!({
+            "name": option.name,
+            "value": option.value,
+            "is_of_tables": option.is_of_tables,
+            "column_families": option.column_families,
+            "reason": option.reason,
+        })
+    };
+    output.json_document(&json!({
+        "file": settings.file(),
+        "rocksdb_version": origins.version(),
+        "without_effect": options.iter().map(document).collect::<Vec<_>>(),
+    }))?;
     Ok(Outcome::Well)
 }
 

@@ -17,6 +17,7 @@ use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
 use crate::db::{Access, Database, Db};
 use crate::error::{Error, Result};
+use crate::open_options::{OptionWithoutEffect, database_options_without_effect};
 use crate::options::{
     ColumnFamilyOptions, DbOptions, OptionTable, SetOptions, change_column_family, change_database,
     check_column_family,
@@ -99,7 +100,7 @@ impl Database {
         self.log_changes(&format!("of '{}' ", family.name()), &*before, &after.effective);
         let (table, table_after) = (&before.table_factory, &after.effective.table_factory);
         self.log_changes("of its tables ", table, table_after);
-        let unmet = || warnings::of_families(&self.context.options.open(), [family].into_iter());
+        let unmet = || self.unmet_settings(family);
         let known = unmet();
         self.change_family(family, after);
         self.warn_of(unmet(), &known);
@@ -152,7 +153,9 @@ impl Database {
         all.database = changed.recorded();
         self.options_files.write(&all)?;
         self.log_changes("", &*before, after);
-        self.warn_of(warnings::of_database(after), &warnings::of_database(&before));
+        let without_effect =
+            |options: &DbOptions| sentences(&database_options_without_effect(options));
+        self.warn_of(without_effect(after), &without_effect(&before));
         self.change_database(&before, &changed);
         Ok(())
     }
@@ -179,6 +182,15 @@ impl Database {
         self.compactions.compact_soon();
     }
 
+    /// Returns warnings about settings of a column family that are not put into effect, including
+    /// options without effect.
+    pub(super) fn unmet_settings(&self, family: &ColumnFamily) -> Vec<String> {
+        let open = self.context.options.open();
+        let mut unmet = warnings::of_families(&open, [family].into_iter());
+        unmet.extend(sentences(&open.of_families_without_effect([family.name()])));
+        unmet
+    }
+
     /// Logs the warnings in `unmet`, except those in `known`, which were logged before this change
     /// of options.
     fn warn_of(&self, unmet: Vec<String>, known: &[String]) {
@@ -201,4 +213,8 @@ impl Database {
         }
         Ok(())
     }
+}
+
+fn sentences(options: &[OptionWithoutEffect]) -> Vec<String> {
+    options.iter().map(OptionWithoutEffect::to_string).collect()
 }

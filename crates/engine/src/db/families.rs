@@ -28,7 +28,6 @@ use crate::error::{Error, Result};
 use crate::io_modes::OF_TABLES;
 use crate::open_options::OpenOptions;
 use crate::options::{ColumnFamilyOptions, SetOptions, check_column_family};
-use crate::recovery::warnings;
 use crate::version::manifest::{self, Manifest};
 use crate::version::{FamilyVersion, Version};
 
@@ -103,7 +102,7 @@ impl Database {
         drop(leadership);
         let id = family.id();
         self.context.info_log.info(format_args!("created column family '{name}' with ID {id}"));
-        for warning in warnings::of_families(&self.context.options.open(), [&family].into_iter()) {
+        for warning in self.unmet_settings(&family) {
             self.context.info_log.warn(format_args!("{warning}"));
         }
         self.options_files.write(&self.all_options()).map_err(|error| {

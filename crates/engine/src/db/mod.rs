@@ -44,7 +44,7 @@ use tailwater_io::Storage;
 use crate::column_family::{ColumnFamily, FamilySet};
 use crate::error::{Error, ErrorKind, Result};
 use crate::left_out::LeftOut;
-use crate::open_options::OpenOptions;
+use crate::open_options::{OpenOptions, OptionWithoutEffect};
 use crate::opening::OpeningId;
 use crate::options::DbOptions;
 use crate::read::{ReadState, Snapshot, SnapshotList};
@@ -89,6 +89,7 @@ struct Inner {
     shared: Arc<ReadState>,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
+    without_effect: Vec<OptionWithoutEffect>,
     is_new: bool,
     access: Access,
 }
@@ -156,6 +157,7 @@ impl Db {
             shared,
             left_out,
             warnings,
+            without_effect: Vec::new(),
             is_new,
             access,
         };
@@ -163,7 +165,7 @@ impl Db {
     }
 
     fn writing(directory: &Path, opened: Opened) -> Result<Self> {
-        let Opened { writing, left_out, warnings, is_new } = opened;
+        let Opened { writing, left_out, warnings, without_effect, is_new } = opened;
         let context = &writing.database.context;
         let inner = Inner {
             default_family: default_of(&context.shared.family_set())?,
@@ -173,6 +175,7 @@ impl Db {
             shared: Arc::clone(&context.shared),
             left_out,
             warnings,
+            without_effect,
             is_new,
             access: Access::Writing(writing),
         };
@@ -196,11 +199,18 @@ impl Db {
     }
 
     /// Returns the warnings of the opening, as human-readable sentences. If the database is open
-    /// for writing, they include unfulfilled requests: options that have no effect, objects that
-    /// the OPTIONS file names but that are not registered, and compaction styles that are not
-    /// implemented. The database's LOG has the same sentences.
+    /// for writing, they include unfulfilled requests: objects that the OPTIONS file names but that
+    /// are not registered, compaction styles that are not implemented, and the number of options
+    /// without effect. The database's LOG has the same sentences.
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
+    }
+
+    /// Returns the options that were set when the database was opened and have no effect, of the
+    /// database and of its column families. None if the database was opened read-only. The
+    /// database's LOG lists them, too.
+    pub fn options_without_effect(&self) -> &[OptionWithoutEffect] {
+        &self.inner.without_effect
     }
 
     /// Whether this opening created the database.

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use tailwater_io::sync::Mutex;
 
 use super::closing::Writing;
+use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
 use crate::db::{Database, Db};
 use crate::error::Result;
 use crate::ingest::Ingester;
 use crate::left_out::LeftOut;
-use crate::open_options::OpenOptions;
+use crate::open_options::{OpenOptions, OptionWithoutEffect, database_options_without_effect};
 use crate::recovery::{self, Recovered, warnings};
 
 impl Db {
@@ -59,6 +60,7 @@ pub(super) struct Opened {
     pub(super) writing: Writing,
     pub(super) left_out: Vec<LeftOut>,
     pub(super) warnings: Vec<String>,
+    pub(super) without_effect: Vec<OptionWithoutEffect>,
     /// Whether this call created the database.
     pub(super) is_new: bool,
 }
@@ -112,23 +114,48 @@ impl Opened {
             database.context.published()
         ));
         let mut warnings = recovered.warnings;
-        warnings.extend(database.warn_of_options());
+        warnings.extend(database.warn_of_settings());
+        let without_effect = database.options_without_effect();
+        warnings.extend(database.warn_of_options(&without_effect));
         database.compactions.compact_soon();
-        Ok(Self { writing, left_out: recovered.left_out, warnings, is_new })
+        Ok(Self { writing, left_out: recovered.left_out, warnings, without_effect, is_new })
     }
 }
 
 impl Database {
-    /// Writes warnings to the LOG and returns them. They are about options that have no effect,
-    /// objects that the OPTIONS file names but that are not registered, and compaction styles that
-    /// are not implemented.
-    fn warn_of_options(&self) -> Vec<String> {
-        let mut unmet = warnings::of_database(&self.context.options.now());
+    /// Writes warnings to the LOG and returns them. They are about objects that the OPTIONS file
+    /// names but that are not registered, and features that are not implemented.
+    fn warn_of_settings(&self) -> Vec<String> {
         let families = self.context.shared.family_set();
-        unmet.extend(warnings::of_families(&self.context.options.open(), families.iter()));
+        let unmet = warnings::of_families(&self.context.options.open(), families.iter());
         for warning in &unmet {
             self.context.info_log.warn(format_args!("{warning}"));
         }
         unmet
+    }
+
+    /// Returns the options of the database and its column families that are set and have no effect.
+    fn options_without_effect(&self) -> Vec<OptionWithoutEffect> {
+        let families = self.context.shared.family_set();
+        let mut found = database_options_without_effect(&self.context.options.now());
+        let names = families.iter().map(ColumnFamily::name);
+        found.extend(self.context.options.open().of_families_without_effect(names));
+        found
+    }
+
+    /// Lists options without effect in the LOG, after a warning with their number. Returns this
+    /// warning.
+    fn warn_of_options(&self, without_effect: &[OptionWithoutEffect]) -> Option<String> {
+        let are = match without_effect.len() {
+            0 => return None,
+            1 => "1 option that is set has no effect".to_owned(),
+            count => format!("{count} options that are set have no effect"),
+        };
+        self.context.info_log.warn(format_args!("{are}:"));
+        for option in without_effect {
+            self.context.info_log.info(format_args!("{option}"));
+        }
+        let home = self.context.directory.display();
+        Some(format!("{are}: `tailwater db options {home} --without-effect` lists what and why"))
     }
 }

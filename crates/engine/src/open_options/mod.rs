@@ -8,10 +8,13 @@ mod directories;
 mod files;
 mod load;
 mod objects;
+mod without_effect;
 
 pub(crate) use current::CurrentOptions;
 pub(crate) use files::OptionsFiles;
 pub(crate) use objects::ObjectKind;
+pub use without_effect::OptionWithoutEffect;
+pub(crate) use without_effect::{database_options_without_effect, listed};
 
 use std::fmt;
 use std::path::{Path, PathBuf};

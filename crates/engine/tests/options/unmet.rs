@@ -1,6 +1,7 @@
 //! Options that request features or objects that a database does not have. The database must report
 //! them with a warning and work without them.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tailwater::options::ColumnFamilyOptions;
@@ -10,6 +11,7 @@ use tailwater::{
     MergeOperator, OpenOptions, PrefixExtractor, ReadOptions, Result, WriteOptions,
 };
 use tailwater_io::sim::SimStorage;
+use tailwater_io::{IoMode, Purpose, Storage};
 
 const DB: &str = "/db";
 
@@ -91,14 +93,52 @@ fn compact(db: &Db) {
         .expect("a compaction");
 }
 
-/// Returns the database's warning that contains `words`. The database must have exactly one such
-/// warning.
+/// Returns the database's warning that contains `words`, or its option without effect. The database
+/// must have exactly one such warning or option.
 #[track_caller]
-fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
-    let mut found = db.warnings().iter().filter(|warning| warning.contains(words));
-    let warning = found.next().unwrap_or_else(|| panic!("no {words}: {:#?}", db.warnings()));
-    assert_eq!(found.next(), None, "{words} stands twice");
-    warning
+fn warning(db: &Db, words: &str) -> String {
+    let mut all = db.warnings().to_vec();
+    all.extend(db.options_without_effect().iter().map(ToString::to_string));
+    let found: Vec<&String> = all.iter().filter(|warning| warning.contains(words)).collect();
+    let [warning] = found[..] else { panic!("{words} stands {} times: {all:#?}", found.len()) };
+    warning.clone()
+}
+
+/// Regression test: each opening for writing returned and logged a warning for every option without
+/// effect, of which an OPTIONS file that RocksDB wrote may have many.
+#[test]
+fn options_without_effect_are_counted_in_one_warning() {
+    let disk = SimStorage::new(1);
+    let text = "use_adaptive_mutex=true;memtable_huge_page_size=4096;bloom_locality=3;\
+                block_based_table_factory={metadata_block_size=8192};bottommost_file_compaction_delay=5";
+    let db = Db::open(DB, &options(&disk, text)).expect("a new database");
+    let is_about_options = |warning: &&String| warning.contains("have no effect");
+    let [warning] = db.warnings().iter().filter(is_about_options).collect::<Vec<_>>()[..] else {
+        panic!("{:?}", db.warnings());
+    };
+    let found = db.options_without_effect();
+    let count = format!("{} options that are set have no effect: ", found.len());
+    assert!(warning.starts_with(&count) && warning.contains("options /db --without-effect"));
+    assert!(found.len() >= 4, "{found:#?}");
+    let table = found.iter().find(|option| option.name == "metadata_block_size");
+    let table = table.expect("an option of tables");
+    assert!(table.is_of_tables && table.value == "8192");
+    assert_eq!(table.column_families, ["default"]);
+    assert_eq!(options(&disk, text).without_effect(), found);
+    let log = disk.open(Path::new("/db/LOG"), IoMode::Buffered, Purpose::Metadata).expect("a LOG");
+    let mut bytes = vec![0; log.length().expect("a length") as usize];
+    log.read_full_at(&mut bytes, 0, Purpose::Metadata).expect("a read");
+    let log = String::from_utf8(bytes).expect("text");
+    let warned: Vec<&str> = log.lines().filter(|line| line.contains(" WARN ")).collect();
+    assert_eq!(warned.len(), 1, "{log}");
+    for option in found {
+        assert!(log.contains(&option.to_string()), "{option}: {log}");
+    }
+    drop(db);
+    // A database without such options has no such warning.
+    let plain = SimStorage::new(1);
+    let db = Db::open(DB, &options(&plain, "")).expect("a new database");
+    assert_eq!((db.warnings(), db.options_without_effect()), (&[][..], &[][..]));
 }
 
 /// Regression test: an OPTIONS file named user-defined objects, such as a compaction filter, that

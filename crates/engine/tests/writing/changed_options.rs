@@ -95,6 +95,7 @@ fn derived_values_follow_the_options_that_they_depend_on() {
             assert_eq!(options.arena_block_size, round << 17);
             assert_eq!(options.max_compaction_bytes, 25 * (round << 20));
             assert_eq!(db.warnings(), [""; 0]);
+            assert_eq!(db.options_without_effect(), []);
         };
         check(&db);
         db.close().expect("closed");

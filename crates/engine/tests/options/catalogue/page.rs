@@ -21,18 +21,19 @@ The last column has one of three forms:
 - **honoured**: the test named there fails if the option is ignored;
 - **no effect**: any value is accepted and changes nothing, for the reason given: stored data,
   results, and later use by RocksDB do not depend on it. The OPTIONS file keeps the value.
-  If it is not the default, opening the database for writing reports that: in the LOG, through
-  `Db::warnings`, and `tailwater db` on standard error;
+  Opening the database for writing reports the number of such options that are not at their
+  defaults, through `Db::warnings`, and `tailwater db` on standard error. `Db::options_without_effect`,
+  the LOG and `tailwater db options DIR --without-effect` list them;
 - **refused**: a database is not opened for writing with it, for the reason given, except with the
   values named there, which switch it off. Otherwise data would be lost, or RocksDB could not open
   the database. Opening for reading still works.
 
 User-defined objects that the OPTIONS file names and that the program did not register are reported
-in the same way. Without its comparator a column family is not opened. Without its merge operator,
-merges are refused, and so are reads of keys that have merge operands, which stay unchanged. The
-database works without other objects, as in RocksDB. If the program's options name a merge operator,
-compaction filter or prefix extractor that is neither registered nor named by the OPTIONS file, the
-database is not opened for writing.
+one by one, in the LOG, through `Db::warnings`, and on standard error. Without its comparator a
+column family is not opened. Without its merge operator, merges are refused, and so are reads of
+keys that have merge operands, which stay unchanged. The database works without other objects, as in
+RocksDB. If the program's options name a merge operator, compaction filter or prefix extractor that
+is neither registered nor named by the OPTIONS file, the database is not opened for writing.
 
 Options marked *while open* can be changed through `Db::set_options`, `Db::set_database_options` and
 `tailwater db set-options`. They take effect immediately, but a running flush or compaction keeps

@@ -110,7 +110,15 @@ impl History {
         let orders = [Comparator::Bytewise, other];
         let count = *rng.choice(&[40, 80, 160]).expect("there are some");
         let mut generator = Generator::new(rng.fork(), orders.clone());
-        let mut steps: Vec<Step> = (0..count).map(|_| generator.step()).collect();
+        let mut steps = Vec::new();
+        if rng.u8(..3) == 0 {
+            // The first file of a new database gets sequence number 0, and so does a snapshot before
+            // the first write.
+            let family = generator.rng.usize(..FAMILIES.len());
+            let files = vec![generator.file(family)];
+            steps.extend([Step::Ingest { family, files }, Step::TakeSnapshot]);
+        }
+        steps.extend((0..count).map(|_| generator.step()));
         steps.extend([Step::Ask, Step::Reopen, Step::Ask]);
         Self { orders, steps: (1..).zip(steps).collect() }
     }

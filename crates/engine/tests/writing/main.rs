@@ -24,6 +24,7 @@ mod full_disk;
 mod fuse;
 mod gate;
 mod groups_in_flight;
+mod ingested_records;
 mod ingestion;
 mod installations;
 mod logs;

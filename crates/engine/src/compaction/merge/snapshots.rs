@@ -6,6 +6,9 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 ///
 /// The snapshots divide the sequence numbers into stripes. Of two versions of a key in one stripe,
 /// the older is visible neither to a snapshot nor to a read without a snapshot.
+///
+/// Sequence number 0 is a number like any other: ingested records have it if they hide nothing, and
+/// a snapshot that is taken before the first write sees them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshots {
     sequences: Vec<Sequence>,
@@ -36,11 +39,9 @@ impl Snapshots {
     #[inline]
     pub(crate) fn stripe(&self, sequence: Sequence) -> Stripe {
         let at = self.sequences.partition_point(|&snapshot| snapshot < sequence);
-        let below = at.checked_sub(1).and_then(|below| self.sequences.get(below)).copied();
         Stripe {
             newest: self.sequences.get(at).copied().unwrap_or(MAX_SEQUENCE),
-            // A snapshot at sequence number 0 sees no record, so it bounds no stripe.
-            below: below.filter(|&snapshot| snapshot > 0),
+            below: at.checked_sub(1).and_then(|below| self.sequences.get(below)).copied(),
         }
     }
 
@@ -68,11 +69,10 @@ impl Snapshots {
         self.sequences.first().copied().unwrap_or(MAX_SEQUENCE)
     }
 
-    /// Returns the sequence number of the newest snapshot, or 0 if there is none. No snapshot sees
-    /// records with higher sequence numbers.
+    /// Whether any snapshot sees records with this sequence number.
     #[inline]
-    pub(crate) fn latest(&self) -> Sequence {
-        self.sequences.last().copied().unwrap_or(0)
+    pub(crate) fn see(&self, sequence: Sequence) -> bool {
+        self.sequences.last().is_some_and(|&latest| sequence <= latest)
     }
 }
 
@@ -90,10 +90,22 @@ mod tests {
         let newest: Vec<_> = snapshots.newest_of_stripes(&[25, 21, 20, 11, 9, 3]).collect();
         assert_eq!(newest, [25, 20, 9]);
         assert_eq!(Snapshots::default().newest_of_stripes(&[3, 2]).collect::<Vec<_>>(), [3]);
-        assert_eq!((snapshots.earliest(), snapshots.latest()), (10, 20));
-        assert_eq!(
-            (Snapshots::default().earliest(), Snapshots::default().latest()),
-            (MAX_SEQUENCE, 0)
-        );
+        assert_eq!(snapshots.earliest(), 10);
+        assert_eq!([10, 20, 21].map(|sequence| snapshots.see(sequence)), [true, true, false]);
+        assert_eq!(Snapshots::default().earliest(), MAX_SEQUENCE);
+        assert!(!Snapshots::default().see(0));
+    }
+
+    /// Regression test: a snapshot at sequence number 0 did not bound the stripe above it, so that
+    /// the ingested records that it saw counted as overwritten.
+    #[test]
+    fn a_snapshot_at_sequence_number_0_bounds_a_stripe() {
+        let snapshots = Snapshots::new(vec![0, 5]);
+        let stripes = [0, 1, 6].map(|sequence| snapshots.stripe(sequence));
+        let bounds = stripes.map(|stripe| (stripe.below, stripe.newest));
+        assert_eq!(bounds, [(None, 0), (Some(0), 5), (Some(5), MAX_SEQUENCE)]);
+        let newest: Vec<_> = snapshots.newest_of_stripes(&[3, 2, 0]).collect();
+        assert_eq!(newest, [3, 0]);
+        assert_eq!([0, 5, 6].map(|sequence| snapshots.see(sequence)), [true, true, false]);
     }
 }

@@ -57,7 +57,7 @@ impl Merge {
         let mut is_changed = false;
         // The compaction filter is not called for operands that a snapshot sees.
         let filter = self.rules.filter.as_ref();
-        if let Some(filter) = filter.filter(|_| sequence > self.rules.snapshots.latest()) {
+        if let Some(filter) = filter.filter(|_| !self.rules.snapshots.see(sequence)) {
             let context = FilterContext { level: self.rules.level };
             let (user_key, value) = (self.source.user_key(), self.source.value());
             match filter.filter(&context, user_key, FilteredValue::MergeOperand, value) {

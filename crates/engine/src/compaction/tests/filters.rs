@@ -113,3 +113,15 @@ fn the_filter_may_skip_to_another_key() {
     assert_eq!(left, "a@0keep d@0keep e@0Sa f@0Sf");
     assert_eq!(asked.len(), 5);
 }
+
+/// Regression test: without a snapshot, the filter was not called for operands with sequence number
+/// 0, which ingested operands have.
+#[test]
+fn the_filter_sees_ingested_operands_that_no_snapshot_sees() {
+    let merge = |key, operand| Record::new(key, 0, ValueType::Merge, operand);
+    let records = [merge("a", "C"), merge("b", "R")];
+    let (left, asked) = filtered(&[], &records, &[]);
+    assert_eq!((&left[..], asked.len()), ("a@0changed", 2));
+    let (left, asked) = filtered(&[0], &records, &[]);
+    assert_eq!((&left[..], asked.len()), ("a@0C b@0R", 0));
+}

@@ -7,7 +7,9 @@ use tailwater_format::wide_column::{self, WideColumn};
 use super::scene::Record;
 use crate::merge_operator::MergeOperator;
 
-/// A sequence of writes. They are ordered by their sequence numbers, which begin at 1.
+/// A sequence of writes, ordered by their sequence numbers. The first ones may be ingested records
+/// of different keys, which have sequence number 0. The writes after them begin at sequence number
+/// 1.
 pub(super) struct History {
     pub(super) records: Vec<Record>,
     operator: MergeOperator,
@@ -21,42 +23,59 @@ pub(super) struct History {
 impl History {
     /// Creates a history of random writes to a few keys.
     pub(super) fn random(rng: &mut Rng, count: usize, operator: MergeOperator) -> Self {
-        Self::of(rng, count, 24, operator, true)
+        let ingested = if rng.bool() { rng.usize(1..8) } else { 0 };
+        Self::of(rng, (ingested, count), 24, operator, true)
     }
 
     /// Creates a history of random writes to `keys` keys, without entities and without values that
     /// have a preferred sequence number.
     pub(super) fn plain(rng: &mut Rng, count: usize, keys: usize, operator: MergeOperator) -> Self {
-        Self::of(rng, count, keys, operator, false)
+        Self::of(rng, (0, count), keys, operator, false)
     }
 
     fn of(
         rng: &mut Rng,
-        count: usize,
+        (ingested, count): (usize, usize),
         keys: usize,
         operator: MergeOperator,
         has_rare: bool,
     ) -> Self {
         let put_once = vec![false; keys];
         let mut history = Self { records: Vec::new(), operator, has_rare, put_once };
-        for _ in 0..count {
-            let record = history.next(rng);
+        let mut numbers: Vec<usize> = (0..keys).collect();
+        rng.shuffle(&mut numbers);
+        for &number in numbers.iter().take(ingested) {
+            let record = history.write(rng, 0, number);
+            history.records.push(record);
+        }
+        for sequence in 1..=count as u64 {
+            let record = history.next(rng, sequence);
             history.records.push(record);
         }
         history
     }
 
-    fn next(&mut self, rng: &mut Rng) -> Record {
-        let sequence = self.records.len() as u64 + 1;
+    /// Returns the highest sequence number.
+    pub(super) fn newest(&self) -> Sequence {
+        self.records.last().map_or(0, |record| record.sequence)
+    }
+
+    fn next(&mut self, rng: &mut Rng, sequence: Sequence) -> Record {
         let keys = self.put_once.len();
         let number = rng.usize(..keys);
-        let (key, value) = (key(number), random_value(rng));
-        let record = |kind, value| Record { key: key.clone(), sequence, kind, value };
         if rng.u8(..100) < 7 {
             let end = number + rng.usize(1..=8);
             self.put_once[number..end.min(keys)].fill(false);
-            return record(ValueType::RangeDeletion, self::key(end));
+            let (key, value) = (key(number), key(end));
+            return Record { key, sequence, kind: ValueType::RangeDeletion, value };
         }
+        self.write(rng, sequence, number)
+    }
+
+    /// Returns a random write to the key with this number.
+    fn write(&mut self, rng: &mut Rng, sequence: Sequence, number: usize) -> Record {
+        let (key, value) = (key(number), random_value(rng));
+        let record = |kind, value| Record { key: key.clone(), sequence, kind, value };
         if number.is_multiple_of(4) {
             // This key is removed by single deletions, so there must be a single deletion between
             // two puts.
@@ -75,7 +94,7 @@ impl History {
                 wide_column::encode(&columns[rng.usize(..2)..], &mut entity).unwrap();
                 record(ValueType::WideColumnEntity, entity)
             }
-            56..62 if self.has_rare => {
+            56..62 if self.has_rare && sequence > 0 => {
                 let mut packed = value;
                 packed.extend_from_slice(&rng.u64(..sequence).to_le_bytes());
                 record(ValueType::ValuePreferredSequence, packed)

@@ -71,8 +71,11 @@ fn random_scene(
     if rng.bool() {
         scene.max_overlap_bytes = rng.u64(1..4000);
     }
-    let newest = history.records.len() as u64;
+    let newest = history.newest();
     scene.snapshots = (0..rng.usize(..4)).map(|_| rng.u64(..=newest)).collect();
+    if rng.u8(..4) == 0 {
+        scene.snapshots.push(0);
+    }
 
     let mut pieces: Vec<&[Record]> = Vec::new();
     let mut rest = &history.records[..];
@@ -164,7 +167,7 @@ fn compact(scene: &mut Scene, rng: &mut Rng, history: &History, context: &str) {
     if is_all && is_alone && scene.files(output_level).len() == outcome.outputs.len() {
         let contents = scene.level_contents(output_level);
         assert_eq!(contents.tombstones, [], "{context}");
-        let live = history.all(history.records.len() as u64);
+        let live = history.all(history.newest());
         assert_eq!(contents.records.len(), live.len(), "{context}");
         let trailers = contents.records.iter().map(|(key, _)| key::split(key).unwrap().1);
         trailers.for_each(|trailer| assert_eq!(trailer >> 8, 0, "{context}"));
@@ -183,7 +186,7 @@ fn overlapping(scene: &Scene, files: &[Arc<FileMetadata>], level: usize) -> Vec<
 
 /// Checks every read at every snapshot and at the latest sequence number.
 fn check(scene: &Scene, history: &History, context: &str) {
-    let present: Sequence = history.records.len() as u64;
+    let present: Sequence = history.newest();
     for &at in scene.snapshots.iter().chain([&present, &(present + 1)]) {
         let expected = history.all(at);
         for key in history.keys() {

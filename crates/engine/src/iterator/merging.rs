@@ -300,17 +300,19 @@ impl MergingIterator {
     }
 
     /// Whether leaf `a` comes before leaf `b` in the current direction. A leaf without a position
-    /// comes last.
+    /// comes last. If both leaves have the same internal key, the record of the newer leaf counts as
+    /// the newer one, as in a get. This happens in databases that RocksDB repaired: it gives the
+    /// records of ingested tables sequence number 0.
     #[inline]
     fn beats(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (&self.leaves[a], &self.leaves[b]);
-        if !a.valid() || !b.valid() {
-            return a.valid();
+        let (leaf, other) = (&self.leaves[a], &self.leaves[b]);
+        if !leaf.valid() || !other.valid() {
+            return leaf.valid();
         }
-        let order = key::compare_internal(&self.comparator, a.key(), b.key());
+        let order = key::compare_internal(&self.comparator, leaf.key(), other.key());
         match self.direction {
-            Direction::Forward => order == Ordering::Less,
-            Direction::Backward => order == Ordering::Greater,
+            Direction::Forward => order.then(a.cmp(&b)) == Ordering::Less,
+            Direction::Backward => order.then(a.cmp(&b)) == Ordering::Greater,
         }
     }
 }

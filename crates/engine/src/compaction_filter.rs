@@ -51,10 +51,10 @@ pub enum FilterDecision {
 /// values from a filter. Flushes do not call filters.
 ///
 /// Several threads may call a filter concurrently. A filter may drop the last handle to the
-/// database, but must not close the database. A panic in a filter fails the compaction. If the
-/// compaction runs in the background, writes are then refused until `resume`; if a caller requested
-/// it, the call returns the error, and writes continue. Source:
-/// `include/rocksdb/compaction_filter.h`, `db/compaction/compaction_iterator.cc`.
+/// database, but must not close the database. If a filter panics, the compaction keeps the record
+/// and goes on. Such violations of the filter's contract are written to the LOG, and counted by the
+/// property `tailwater.contract-violations`. Source: `include/rocksdb/compaction_filter.h`,
+/// `db/compaction/compaction_iterator.cc`.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {

@@ -47,7 +47,7 @@ pub enum ErrorKind {
     Busy,
     /// A system call failed for a reason that no other kind of error covers.
     Io,
-    /// A merge operator reported a failure.
+    /// A merge operator reported a failure, so the key that was read has no value.
     UserCode,
     /// The work was cancelled on request: nothing is wrong.
     Cancelled,

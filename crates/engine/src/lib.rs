@@ -53,6 +53,7 @@ mod column_family;
 mod compaction;
 mod compaction_filter;
 mod context;
+mod contracts;
 mod db;
 mod directory;
 mod epoch;

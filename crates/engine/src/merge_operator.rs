@@ -55,8 +55,10 @@ pub trait CustomMergeOperator: Send + Sync {
 
     /// Returns the value of `key` that results from applying `operands` to the base value
     /// `existing`, which is `None` if the key has none. `operands` are given oldest first. Returns
-    /// `None` if the operator fails; the read or compaction that called this function then fails,
-    /// too.
+    /// `None` if the operator fails. A read of the key then fails, too; a compaction keeps the
+    /// operands as they are, counts a violation of the operator's contract (property
+    /// `tailwater.contract-violations`), and goes on, also if the operator panics. This is
+    /// RocksDB's `OpFailureScope::kMustMerge`.
     fn full_merge(
         &self,
         key: &[u8],

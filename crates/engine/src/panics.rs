@@ -32,6 +32,23 @@ pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> 
     })
 }
 
+/// Calls `work`, code of a user's object, and catches a panic.
+///
+/// # Errors
+/// If it panics: a description of the panic, which names the object.
+pub(crate) fn catch_user_code<R>(work: impl FnOnce() -> R) -> std::result::Result<R, String> {
+    // Unwind safe: the caller discards what `work` has changed.
+    catch_unwind(AssertUnwindSafe(work)).map_err(|payload| {
+        let object = user_code::panicked().unwrap_or_else(|| "user code".to_owned());
+        // A later panic of other code must not be attributed to this object.
+        user_code::forget_panicked();
+        match text(&*payload) {
+            Some(text) => format!("{object} panicked: {text}"),
+            None => format!("{object} panicked"),
+        }
+    })
+}
+
 /// Returns the error for threads that wait for work of the current thread, which is panicking.
 /// `what` describes the work.
 #[cold]
@@ -77,5 +94,9 @@ mod tests {
         let in_user_code = || user_code::call("comparator", || "mine", || panic!("on purpose"));
         assert_eq!(message(in_user_code), "a test panicked in comparator 'mine': on purpose");
         assert_eq!(message(|| panic!("again")), "a test panicked: again");
+        let caught = catch_user_code(in_user_code);
+        assert_eq!(caught, Err("comparator 'mine' panicked: on purpose".to_owned()));
+        assert_eq!(user_code::panicked(), None);
+        assert_eq!(catch_user_code(|| 7), Ok(7));
     }
 }

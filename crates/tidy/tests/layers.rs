@@ -45,6 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "io_modes",
             "wal",
             "panics",
+            "contracts",
             "file_numbers",
             "incomplete_file",
             "left_out",

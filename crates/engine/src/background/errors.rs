@@ -6,6 +6,7 @@
 //! | flush | retried with growing pauses | latched | `resume` |
 //! | compaction | retried later | `Io`: retried once, then latched; else latched | `resume` |
 //! | damage in a compaction's inputs | - | the column family is no longer compacted | `resume` |
+//! | a violated contract | - | no failure: it is reported, see [`crate::contracts`] | - |
 //! | MANIFEST | latched | latched | `resume` writes a new one |
 //! | memtable | - | latched | reopening |
 //! | upkeep | - | a panic: latched | `resume` |
@@ -25,7 +26,8 @@
 //!
 //! A panic in background work is a failure of that work, with its own error kind. It is reported
 //! like any other failure. A panic in a manual compaction is reported only to the caller of that
-//! compaction.
+//! compaction. In a compaction, a panic of a merge operator or compaction filter is a violated
+//! contract.
 //!
 //! The log set and the version set also store their own failure. While it is set, nothing is
 //! written to a log or MANIFEST whose contents are uncertain, until `resume` begins a new one. The

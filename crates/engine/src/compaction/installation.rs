@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::{BlobFileGarbage, DeletedFile, NewFile, VersionEdit};
 
 use super::claim::Claim;
@@ -13,11 +14,13 @@ use crate::table::{FileMetadata, HandedOver, WarmInstallation};
 use crate::version::Compaction;
 
 impl CompactionScheduler {
-    /// Replaces the inputs with the outputs.
+    /// Replaces the inputs with the outputs. Records up to the sequence number `settled_through`
+    /// need no further compaction to this level.
     pub(super) fn install_compaction(
         &self,
         claim: &Claim<'_>,
         outputs: Vec<NewFile>,
+        settled_through: Sequence,
         blob_garbage: Vec<BlobFileGarbage>,
         handovers: Vec<(u64, TableHandover)>,
     ) -> Result<()> {
@@ -25,6 +28,9 @@ impl CompactionScheduler {
         let edit = edit(claim, outputs.clone(), blob_garbage);
         let warm = WarmInstallation::begin(handovers);
         let files = new_tables(compaction, &outputs);
+        for file in files.iter().filter(|file| file.largest_sequence() <= settled_through) {
+            file.set_settled();
+        }
         let opened = self.context.open_new_tables(family, &warm.opening_order(&files));
         if let Err(error) = opened {
             self.remove_outputs(claim, &files);

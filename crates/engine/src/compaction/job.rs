@@ -25,6 +25,7 @@ use crate::compaction::job_state::{Environment, InputSettings, JobState, OutputS
 use crate::compaction::merge::{Dropped, Inputs, Snapshots};
 use crate::compaction::output::{self, WrittenTable};
 use crate::compaction::subcompaction::{self, PartOutcome};
+use crate::contracts::Violations;
 use crate::error::{Error, Result};
 use crate::handover::TableHandover;
 use crate::options::ColumnFamilyOptions;
@@ -52,6 +53,11 @@ pub(crate) struct Outcome {
     pub(crate) table_handovers: Vec<(u64, TableHandover)>,
     /// For each blob file, the blobs to which the outputs no longer refer although the inputs did.
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
+    /// The highest sequence number of records that another compaction to the same level would write
+    /// again as they are, since all snapshots see them and no deeper level has any of the keys. 0
+    /// if there are no such records.
+    pub(crate) settled_through: Sequence,
+    pub(crate) violations: Violations,
     pub(crate) statistics: Statistics,
 }
 
@@ -84,8 +90,8 @@ impl Job {
     ///
     /// # Errors
     /// Cancelled; corruption, for inputs that are damaged or whose number of records contradicts
-    /// their properties, and for outputs that differ when read back; user code, if a merge operator
-    /// failed; panicked; storage errors. After an error, no output file remains.
+    /// their properties, and for outputs that differ when read back; panicked; storage errors.
+    /// After an error, no output file remains.
     pub(crate) fn run(self) -> Result<Outcome> {
         let Self { compaction, version, mut environment, reading, writing } = self;
         let inputs = Inputs::survey(&compaction, &reading.readers.tables, &reading.open_budget)?;
@@ -127,7 +133,9 @@ impl JobState {
         let mut statistics = self.statistics_of_inputs();
         statistics.parts = parts.len();
         let mut blob_garbage: Vec<BlobFileGarbage> = Vec::new();
+        let mut violations = Violations::default();
         for part in parts {
+            violations.add(part.violations);
             statistics.records_in += part.records_in;
             statistics.dropped += part.dropped;
             written.extend(part.written);
@@ -149,7 +157,18 @@ impl JobState {
                 .extend(table_handover.map(|table_handover| (file.number, table_handover)));
             outputs.push(file);
         }
-        Ok(Outcome { outputs, table_handovers, blob_garbage, statistics })
+        let settled_through = match self.compaction.is_bottommost {
+            true => self.snapshots.earliest().min(self.timeless_through),
+            false => 0,
+        };
+        Ok(Outcome {
+            outputs,
+            table_handovers,
+            blob_garbage,
+            settled_through,
+            violations,
+            statistics,
+        })
     }
 
     /// Checks that the parts together read as many records as the inputs' properties state.

@@ -149,7 +149,7 @@ impl CompactionScheduler {
         if claim.compaction.is_move {
             let outputs = moved(&claim.compaction);
             let bytes = outputs.iter().map(|output| output.size).sum();
-            self.install_compaction(claim, outputs, Vec::new(), Vec::new())?;
+            self.install_compaction(claim, outputs, 0, Vec::new(), Vec::new())?;
             let levels = &claim.family.statistics().levels;
             levels.record_move(claim.compaction.output_level, bytes);
             return Ok(());
@@ -173,8 +173,16 @@ impl CompactionScheduler {
                 ended => break ended?,
             }
         };
-        let Outcome { outputs, table_handovers, blob_garbage, statistics } = outcome;
-        self.install_compaction(claim, outputs, blob_garbage, table_handovers)?;
+        let Outcome {
+            outputs,
+            table_handovers,
+            blob_garbage,
+            settled_through,
+            violations,
+            statistics,
+        } = outcome;
+        self.install_compaction(claim, outputs, settled_through, blob_garbage, table_handovers)?;
+        self.context.report_violations(&claim.family, "a compaction", &violations);
         let micros = self.context.clock.since_ns(begun_ns) / 1000;
         self.count_compaction(claim, &statistics, micros);
         Ok(())
@@ -281,7 +289,7 @@ impl CompactionScheduler {
                 ));
                 Ended::Short
             }
-            ErrorKind::Corruption | ErrorKind::UserCode | ErrorKind::NotSupported => {
+            ErrorKind::Corruption | ErrorKind::NotSupported => {
                 self.context.info_log.error(format_args!(
                     "compactions of '{name}' are stopped, its tables are unchanged: {error}"
                 ));

@@ -16,6 +16,7 @@ use crate::background::WorkingThread;
 use crate::compaction::job_state::{JobState, Part};
 use crate::compaction::merge::{BlobGarbage, Dropped, Merge, Rules, Source, Stop};
 use crate::compaction::output::{Outputs, WrittenTable, target_bytes};
+use crate::contracts::Violations;
 use crate::error::{Error, ErrorKind, Result};
 use crate::panics;
 
@@ -32,6 +33,7 @@ pub(crate) struct PartOutcome {
     /// were skipped.
     pub(crate) is_exact: bool,
     pub(crate) dropped: Dropped,
+    pub(crate) violations: Violations,
 }
 
 /// Runs all parts of a compaction concurrently. If one part fails, the others are cancelled.
@@ -182,13 +184,15 @@ impl Running {
                 Stop::Pause => return Ok(Step::Stopped(Box::new(self))),
                 stop => {
                     let (key, value) = (self.merge.key(stop), self.merge.value());
-                    self.outputs.add(stop, key, value, self.merge.warmth())?;
+                    let added = self.outputs.add(stop, key, value, self.merge.warmth());
+                    added.map_err(|error| self.merge.source().blamed(error))?;
                 }
             }
         }
     }
 
-    fn end(self) -> Result<PartOutcome> {
+    fn end(mut self) -> Result<PartOutcome> {
+        let violations = self.merge.take_violations();
         let (written, dropped_tombstones) = self.outputs.finish()?;
         let mut dropped = self.merge.dropped();
         dropped.obsolete += dropped_tombstones;
@@ -199,6 +203,7 @@ impl Running {
             records_in: source.records(),
             is_exact: !source.has_skipped(),
             dropped,
+            violations,
         })
     }
 }
@@ -222,7 +227,7 @@ fn merge(shared: &JobState, part: &Part, weight: Weight) -> Result<Merge> {
         snapshots: Arc::clone(&shared.snapshots),
         is_bottommost,
         timeless_through: shared.timeless_through,
-        enforces_single_deletions: environment.database.enforce_single_del_contracts,
+        reports_single_deletions: environment.database.enforce_single_del_contracts,
         level: shared.compaction.inputs.first().map_or(0, |input| input.level),
         filter: environment.filter.clone(),
         readers: Arc::clone(&shared.reading.readers),

@@ -59,15 +59,16 @@ impl Db {
     /// compaction finds it together with that put. A tombstone of [`Db::delete`], in contrast,
     /// stays until no deeper level can have the key.
     ///
-    /// This contract is RocksDB's. If a key was put twice, or merged, an older value may become
-    /// visible again, as in RocksDB. The same may happen to a key that was removed both by this
-    /// method and by [`Db::delete`], once a flush or compaction has dropped one of the two
-    /// tombstones. If a flush or compaction finds a tombstone of [`Db::delete`] together with a put
-    /// and its single deletion, it keeps the tombstone; RocksDB does not.
+    /// This contract is RocksDB's. If a flush or compaction finds that it was broken, because the
+    /// key was put twice, merged, or also removed by [`Db::delete`], it keeps a tombstone of
+    /// [`Db::delete`], so that no older value becomes visible again. It reports the violation in
+    /// the LOG and in the property `tailwater.contract-violations`, unless
+    /// `enforce_single_del_contracts` is disabled, and goes on. RocksDB fails the compaction, or
+    /// shows the older value.
     ///
-    /// If a compaction finds that the next older record under a single deletion is a deletion
-    /// instead of a put, compactions stop with a corruption error, unless
-    /// `enforce_single_del_contracts` is disabled.
+    /// But a flush or compaction does not find every violation. An older value in a deeper level,
+    /// which the compaction does not read, becomes visible again when the tombstone is dropped
+    /// together with a newer put.
     ///
     /// # Errors
     /// The errors of [`Db::put_cf_opt`].

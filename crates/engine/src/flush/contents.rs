@@ -7,14 +7,17 @@
 //! Single deletions are kept, and so are the older writes that they may delete. If only one of the
 //! two were dropped, a compaction would pair the other with the wrong record. A deletion that is
 //! older than such a write is kept as well: a compaction drops the single deletion and the write
-//! together, and afterwards only the older deletion hides records in deeper levels.
+//! together, and afterwards only the older deletion hides records in deeper levels. If there is a
+//! hidden write in its place, the contract of single deletions was broken: the key was put again
+//! without a deletion in between. The hidden write is then replaced by a deletion.
 
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
-use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
+use tailwater_format::key::{self, ParsedKey, Sequence, ValueType, pack_trailer};
 
 use crate::compaction::{Snapshots, Stripe};
+use crate::contracts::{Contract, Violations};
 use crate::error::{Error, ErrorKind, Result};
 use crate::iterator::{Leaf, MergingIterator};
 use crate::memtable::MemTable;
@@ -30,6 +33,9 @@ pub(super) struct Contents<'t> {
     last_key: Vec<u8>,
     /// The effect of the last kept record on older records of its key.
     last: Last,
+    /// The internal key of a deletion that replaces a write.
+    deletion: Vec<u8>,
+    violations: Violations,
     /// Number of records read.
     read: u64,
 }
@@ -46,11 +52,20 @@ enum Last {
     /// The record, which has this sequence number, hides an older one if no snapshot lies between
     /// the two.
     Hides(Sequence),
-    /// Like `Hides`, but older deletions are not hidden, so they are kept. The kept record is a
-    /// value, and the next newer record of its key is a single deletion. A compaction will drop
-    /// these two together. After that, an older deletion is needed to hide the records that are
-    /// still older.
+    /// Like `Hides`, but the next older record is kept if it is a deletion, and replaced by a
+    /// deletion if it is a write. The kept record is a value, and the next newer record of its key
+    /// is a single deletion. A compaction will drop these two together. After that, the older
+    /// deletion is needed to hide the records that are still older.
     HidesAllBut(Sequence),
+}
+
+/// What happens to a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Dropped,
+    Kept,
+    /// The record is a write, and is replaced by a deletion with its sequence number.
+    Deletion,
 }
 
 impl<'t> Contents<'t> {
@@ -75,6 +90,8 @@ impl<'t> Contents<'t> {
             cover: Cover { comparator: comparator.clone(), tombstones },
             last_key: Vec::new(),
             last: Last::Transparent,
+            deletion: Vec::new(),
+            violations: Violations::default(),
             read: 0,
         })
     }
@@ -93,18 +110,34 @@ impl<'t> Contents<'t> {
             let last = if same_key { self.last } else { Last::Transparent };
             self.read += 1;
             let stripe = self.snapshots.stripe(parsed.sequence);
-            if last.keeps(&parsed, stripe) && !self.cover.hides(&parsed, stripe) {
-                self.last = last.then(parsed.value_type, parsed.sequence);
+            let fate = last.fate(&parsed, stripe);
+            if fate != Fate::Dropped && !self.cover.hides(&parsed, stripe) {
                 if !same_key {
                     self.last_key.clear();
                     self.last_key.extend_from_slice(parsed.user_key);
                 }
                 is_first = false;
-                record(self.merged.key(), self.merged.value())?;
+                if fate == Fate::Kept {
+                    self.last = last.then(parsed.value_type, parsed.sequence);
+                    record(self.merged.key(), self.merged.value())?;
+                } else {
+                    self.last = Last::Hides(parsed.sequence);
+                    let trailer = pack_trailer(parsed.sequence, ValueType::Deletion as u8);
+                    self.deletion.clear();
+                    key::put_internal_key(&mut self.deletion, parsed.user_key, trailer);
+                    let what = "a single deletion of a key that was written twice";
+                    self.violations.note(Contract::SingleDeletion, parsed.user_key, what);
+                    record(&self.deletion, &[])?;
+                }
             }
             self.merged.next()?;
         }
         Ok(())
+    }
+
+    /// Returns the violations of the contract of single deletions that the records show.
+    pub(super) fn violations(&self) -> &Violations {
+        &self.violations
     }
 
     /// Returns the number of records read from the memtables, including dropped ones.
@@ -114,15 +147,18 @@ impl<'t> Contents<'t> {
 }
 
 impl Last {
-    /// Whether `record` must be kept, because some reader can see it or because a later flush or
+    /// Whether `record` is kept, because some reader can see it or because a later flush or
     /// compaction needs it. `self` is the effect of the last kept record of the same key, which is
     /// newer. `stripe` is the range of sequence numbers between two adjacent snapshots that
     /// contains `record`.
-    fn keeps(self, record: &ParsedKey<'_>, stripe: Stripe) -> bool {
+    fn fate(self, record: &ParsedKey<'_>, stripe: Stripe) -> Fate {
         match (self, record.value_type) {
-            (_, ValueType::SingleDeletion) | (Self::HidesAllBut(_), ValueType::Deletion) => true,
-            (Self::Hides(newer) | Self::HidesAllBut(newer), _) => newer > stripe.newest,
-            (Self::Transparent | Self::SingleDeletion, _) => true,
+            (_, ValueType::SingleDeletion) | (Self::HidesAllBut(_), ValueType::Deletion) => {
+                Fate::Kept
+            }
+            (Self::Hides(newer), _) if newer <= stripe.newest => Fate::Dropped,
+            (Self::HidesAllBut(newer), _) if newer <= stripe.newest => Fate::Deletion,
+            _ => Fate::Kept,
         }
     }
 

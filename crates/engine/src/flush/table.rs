@@ -85,8 +85,11 @@ impl FlushScheduler {
         let all = layers.iter().flat_map(|layers| layers.iter());
         let below = |sequence| snapshots.stripe(sequence).below;
         let tombstones = joined(comparator, striped_fragments(comparator, all, below));
-        let contents = Contents::new(family.comparator(), memtables, &snapshots, &tombstones)?;
-        self.add_entries(family, memtables, contents, times.as_deref(), &mut builder)?;
+        let mut contents = Contents::new(family.comparator(), memtables, &snapshots, &tombstones)?;
+        self.add_entries(family, memtables, &mut contents, times.as_deref(), &mut builder)?;
+        if self.context.options.fixed().enforce_single_del_contracts {
+            self.context.report_violations(family, "a flush", contents.violations());
+        }
         add_range_tombstones(&tombstones, &mut builder)?;
         let (table, mut writer) = builder.finish()?;
         let statistics = self.context.shared.statistics.as_deref();
@@ -163,7 +166,7 @@ impl FlushScheduler {
         &self,
         family: &ColumnFamily,
         memtables: &[Arc<MemTable>],
-        mut contents: Contents<'_>,
+        contents: &mut Contents<'_>,
         times: Option<&SequenceTimes>,
         builder: &mut Builder,
     ) -> Result<()> {

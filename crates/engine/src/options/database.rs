@@ -157,7 +157,8 @@ option_table! {
         stats_persist_period_sec: u32 = 600, Mutable, NoEffect("no history of statistics is kept");
         /// Interval at which a follower catches up, in milliseconds.
         follower_refresh_catchup_period_ms: u64 = 10_000, Fixed, NoEffect(NO_FOLLOWERS);
-        /// Fails a compaction in which a single deletion meets a deletion of the same key.
+        /// Reports single deletions that break their contract, in the LOG and in the property
+        /// `tailwater.contract-violations`. In either case, compactions continue.
         enforce_single_del_contracts: bool = true, Fixed, Honoured;
         /// Cache tiers that may be used.
         lowest_used_cache_tier: CacheTier = CacheTier::NonVolatileBlock, Fixed,

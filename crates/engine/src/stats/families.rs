@@ -11,6 +11,8 @@ use crate::stall::{StallCause, StallState};
 pub(crate) struct FamilyStatistics {
     pub(crate) levels: LevelStatistics,
     pub(crate) stalls: StallCounts,
+    /// Number of violated contracts that flushes and compactions found.
+    pub(crate) contract_violations: Counter,
     /// The totals at the time when statistics were last written to the LOG.
     at_last_dump: Mutex<FamilyDone>,
 }
@@ -82,6 +84,7 @@ impl FamilyStatistics {
         Self {
             levels: LevelStatistics::new(levels),
             stalls: StallCounts::default(),
+            contract_violations: Counter::default(),
             at_last_dump: Mutex::default(),
         }
     }

@@ -130,6 +130,9 @@ figures! {
         HandoverBlocks = "tailwater.handover.blocks",
         HandoverBlocksRead = "tailwater.handover.blocks.read",
         HandoverCachedBytes = "tailwater.handover.cached.bytes",
+        /// Number of violated contracts, of single deletions, merge operators and compaction
+        /// filters, that flushes and compactions found. RocksDB has no such ticker.
+        ContractViolations = "tailwater.contract.violations",
         /// Tables opened, except those that `CompactionDirectFileOpens` counts.
         FileOpens = "rocksdb.no.file.opens",
         /// Tables that could not be opened.

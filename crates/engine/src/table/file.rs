@@ -34,6 +34,8 @@ pub(crate) struct FileMetadata {
     being_compacted: AtomicBool,
     /// Whether the table's file has LevelDB's extension, `.ldb`.
     has_leveldb_name: AtomicBool,
+    /// Whether another compaction of the table to its own level would not change it.
+    is_settled: AtomicBool,
     /// Statistics of the table's contents, known once the table was written or first opened.
     statistics: OnceLock<FileStatistics>,
     /// A token whose references are counted: while any exists, the table's file must not be
@@ -98,6 +100,7 @@ impl FileMetadata {
             touched: AtomicBool::new(false),
             being_compacted: AtomicBool::new(false),
             has_leveldb_name: AtomicBool::new(false),
+            is_settled: AtomicBool::new(false),
             statistics: OnceLock::new(),
             bytes: Arc::new(FileBytes),
             hot_regions: OnceLock::new(),
@@ -143,6 +146,19 @@ impl FileMetadata {
     /// Sets whether the table is an input of a compaction.
     pub(crate) fn set_being_compacted(&self, being_compacted: bool) {
         self.being_compacted.store(being_compacted, Ordering::Relaxed);
+    }
+
+    /// Whether another compaction of the table to its own level would not change it. This is so if
+    /// a compaction wrote the table to the last level of its key range, and all snapshots saw all
+    /// its records: any sequence numbers that it did not set to 0 belong to merge operands that
+    /// cannot be merged.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.is_settled.load(Ordering::Relaxed)
+    }
+
+    /// Records that another compaction of the table to its own level would not change it.
+    pub(crate) fn set_settled(&self) {
+        self.is_settled.store(true, Ordering::Relaxed);
     }
 
     /// Returns the statistics of the table's contents, if they are known.

@@ -12,6 +12,7 @@ mod checkpoints;
 mod compactions;
 mod comparators;
 mod concurrent_ingestion;
+mod contracts;
 #[path = "../common/database.rs"]
 mod database;
 mod direct_logs;

@@ -16,7 +16,7 @@ use tailwater_io::sim::SimStorage;
 
 use crate::fuse::{self, Fuse, Object};
 use crate::gate::Gate;
-use crate::support::{default_family, failure, findings, get, level_0, put, synced};
+use crate::support::{default_family, failure, findings, get, level_0, log, property, put, synced};
 
 const PATH: &str = "/db";
 
@@ -155,33 +155,33 @@ fn a_writing_thread_that_panics_fails_its_flush() {
 /// second flush, which starts a compaction, so that the compaction panics.
 fn compaction_that_panics(scene: &Scene, object: Object, threads: &'static str) -> Db {
     let db = scene.open();
-    let family = default_family(&db);
+    fill_for_compaction(scene, &db, object, threads);
+    wait_for_failure(&db);
+    db
+}
+
+/// Flushes two overlapping tables. Arms the fuse for `object` before the second flush, which starts
+/// a compaction.
+fn fill_for_compaction(scene: &Scene, db: &Db, object: Object, threads: &'static str) {
+    let family = default_family(db);
     for round in 0..2 {
         for key in ["a", "b", "c", "d"] {
             db.merge_cf_opt(&family, key.as_bytes(), b"1", &WriteOptions::default())
                 .expect("a merge");
-            put(&db, &format!("{key}{key}"), &"v".repeat(2000)).expect("a put");
+            put(db, &format!("{key}{key}"), &"v".repeat(2000)).expect("a put");
         }
         if round == 1 {
             scene.fuse.arm(object, threads);
         }
         db.flush_cf(&family).expect("a flush");
     }
-    wait_for_failure(&db);
-    db
 }
 
 /// Regression test: a panic in a compaction thread, or in the thread of a subcompaction, was not
 /// reported.
 #[test]
 fn a_panicking_compaction_is_reported_and_retried_by_resume() {
-    let objects = [
-        Object::Comparator,
-        Object::MergeOperator,
-        Object::PrefixExtractor,
-        Object::CompactionFilter,
-        Object::Storage,
-    ];
+    let objects = [Object::Comparator, Object::PrefixExtractor, Object::Storage];
     for (text, threads) in
         [("", "tailwater-comp"), ("low_priority_compactions=true", "subcompaction")]
     {
@@ -207,8 +207,8 @@ fn a_panicking_compaction_is_reported_and_retried_by_resume() {
 #[test]
 fn closing_reports_a_panicked_compaction() {
     let scene = Scene::new("level0_file_num_compaction_trigger=2");
-    let db = compaction_that_panics(&scene, Object::CompactionFilter, "tailwater-comp");
-    expect_closed_with(&db, Object::CompactionFilter);
+    let db = compaction_that_panics(&scene, Object::PrefixExtractor, "tailwater-comp");
+    expect_closed_with(&db, Object::PrefixExtractor);
     drop(db);
     scene.check_after(&["a", "dd"]);
 }
@@ -217,7 +217,7 @@ fn closing_reports_a_panicked_compaction() {
 /// the panic as an error.
 #[test]
 fn a_manual_compaction_returns_the_panic() {
-    for object in [Object::CompactionFilter, Object::MergeOperator, Object::Comparator] {
+    for object in [Object::PrefixExtractor, Object::Comparator] {
         let scene = Scene::new("disable_auto_compactions=true");
         let db = scene.open();
         let family = default_family(&db);
@@ -235,6 +235,43 @@ fn a_manual_compaction_returns_the_panic() {
         put(&db, "c", "1").expect("a put: nothing of the database has failed");
         range().expect("nothing panics any more");
         assert_eq!(get(&db, "a").as_deref(), Some("11"));
+    }
+}
+
+/// Regression test: a panic of the compaction filter or the merge operator for one key failed the
+/// compaction, and all writes were refused. `resume` only repeated this.
+#[test]
+fn a_compaction_keeps_the_records_for_which_user_code_panics() {
+    let filter_calls_of_a_table = 4;
+    for (text, threads) in
+        [("", "tailwater-comp"), ("low_priority_compactions=true", "subcompaction")]
+    {
+        for (object, violations) in
+            [(Object::CompactionFilter, 3 * filter_calls_of_a_table), (Object::MergeOperator, 4)]
+        {
+            let scene = Scene::new(&format!("level0_file_num_compaction_trigger=2;{text}"));
+            let db = scene.open();
+            fill_for_compaction(&scene, &db, object, threads);
+            let found = || property(&db, "tailwater.contract-violations");
+            while level_0(&db) > 0 || found() == "0" {
+                std::thread::yield_now();
+            }
+            scene.fuse.disarm();
+            assert!(db.background_error().is_none() && db.stopped_compactions().is_empty());
+            assert_eq!(found(), violations.to_string(), "{object:?}");
+            assert!(log(&scene.disk, PATH).contains(object.name()));
+            assert_eq!(get(&db, "a").as_deref(), Some("11"), "each operand counts once");
+            put(&db, "later", "1").expect("a put");
+            let range = CompactRangeOptions::new()
+                .with_bottommost_level_compaction(BottommostRewrite::Force);
+            let family = default_family(&db);
+            db.compact_range_cf_opt(&family, None, None, &range).expect("a compaction");
+            assert_eq!(get(&db, "a").as_deref(), Some("11"), "the operands are merged now");
+            assert_eq!(found(), violations.to_string(), "{object:?}");
+            db.close().expect("closing");
+            drop((db, family));
+            scene.check_after(&["a", "dd", "later"]);
+        }
     }
 }
 
@@ -330,14 +367,17 @@ fn a_panic_of_inline_background_work_is_reported() {
     }
     let scene = Scene::new("level0_file_num_compaction_trigger=2");
     let db = scene.open_inline();
-    scene.fuse.arm(Object::CompactionFilter, "");
+    let pause = db.pause_compactions().expect("a pause");
     for _ in 0..2 {
         put(&db, "a", "1").expect("a put");
         put(&db, "b", "1").expect("a put");
-        db.flush_all().expect("a flush: the compaction behind it is another matter");
+        db.flush_all().expect("a flush");
     }
-    expect_latched(&db, Object::CompactionFilter);
+    scene.fuse.arm(Object::Comparator, "");
+    // The end of the pause runs the compaction.
+    drop(pause);
     scene.fuse.disarm();
+    expect_latched(&db, Object::Comparator);
     db.resume().expect("nothing panics any more");
     assert_eq!(level_0(&db), 0);
 }

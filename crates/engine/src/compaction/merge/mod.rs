@@ -10,8 +10,9 @@
 //! - a deletion that all readers see is dropped if no deeper level has the key;
 //! - a single deletion is dropped together with the next older write if both are in one stripe; a
 //!   deletion that is older than both is then processed as if it were the newest version;
+//! - a single deletion becomes a deletion if older versions show that its contract was broken;
 //! - the merge operands of a stripe are merged with each other, and with the base value if the
-//!   inputs have it;
+//!   inputs have it; operands that the operator cannot merge are kept as they are;
 //! - a record that all readers see gets sequence number 0 if no deeper level has any of the
 //!   compaction's keys, unless the record's write time is derived from its sequence number.
 //!
@@ -20,7 +21,11 @@
 //! # Invariants
 //! - The keys at which a merge stops ascend strictly.
 //! - A read at a snapshot, or at any sequence number above all inputs, has the same result before
-//!   and after the compaction.
+//!   and after the compaction. The exceptions are the decisions of a compaction filter, and a key
+//!   that was put again without a deletion before it was removed by a single deletion: its older
+//!   version reappears if it is in a deeper level, where the merge does not see it.
+//! - The contents of a key never end the merge. A violated [contract](crate::contracts) is noted,
+//!   and the merge goes on. Only a damaged table ends it.
 //! - Advancing allocates nothing once the buffers have grown to the size of keys and values, unless
 //!   a user-defined operator or filter does.
 //!
@@ -47,6 +52,7 @@ use tailwater_format::{Comparator, timed_value};
 use crate::column_family::FamilyReaders;
 use crate::compaction::LowPriority;
 use crate::compaction_filter::CompactionFilter;
+use crate::contracts::Violations;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handover::Warmth;
 use crate::merge_operator::FamilyMergeOperator;
@@ -68,8 +74,9 @@ pub(crate) struct Rules {
     /// The last sequence number whose write time need not be preserved. Records with higher
     /// sequence numbers keep these numbers, because write times are derived from sequence numbers.
     pub(crate) timeless_through: Sequence,
-    /// Whether it is an error if a single deletion deletes a deletion instead of a put.
-    pub(crate) enforces_single_deletions: bool,
+    /// Whether violations of the contract of single deletions are noted. They have the same effect
+    /// if they are not.
+    pub(crate) reports_single_deletions: bool,
     /// The first input level, which the compaction filter receives as an argument.
     pub(crate) level: usize,
     pub(crate) filter: Option<CompactionFilter>,
@@ -146,14 +153,9 @@ pub(crate) struct Merge {
     newer_stripe: Option<Sequence>,
     /// Whether a newer version of this key was written with sequence number 0.
     has_zeroed: bool,
-    /// Whether the version processed before, the next newer one of this key, is a single deletion
-    /// that is written to the output.
-    is_after_single: bool,
-    /// Whether the next older deletion of this key is kept although newer versions hide it. True
-    /// after a single deletion and the write that it deletes. These two versions are dropped
-    /// together, here or in a later compaction. After that, only the kept deletion hides older
-    /// versions.
-    keeps_deletion: bool,
+    /// What the versions processed before, the next newer ones of this key, mean for the next one.
+    after_single: AfterSingle,
+    violations: Violations,
     /// The value by which the compaction filter replaced the current value.
     changed: Vec<u8>,
     /// The caches (block cache, page cache) from which users read the input block that has the
@@ -193,6 +195,28 @@ enum Resume {
     /// The merge continues with the operand at this index. If there is no such operand, the merge
     /// continues with the source's current record.
     Operand(usize),
+}
+
+/// What a single deletion, processed before, means for the next older version of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum AfterSingle {
+    /// Nothing: the version processed before is neither a single deletion nor its write.
+    #[default]
+    Nothing,
+    /// The version processed before is a single deletion that is written to the output. The next
+    /// older version is in another stripe.
+    Kept,
+    /// The versions processed before are a single deletion and its write, in different stripes.
+    /// Both are written to the output, and a later compaction drops them together. From then on, an
+    /// older deletion is needed to hide what is still older, so it is kept although the write hides
+    /// it.
+    PairKept,
+    /// The versions processed before are a single deletion, with this sequence number, and its
+    /// write. Both were dropped. An older deletion is kept, as after `PairKept`.
+    PairDropped(Sequence),
+    /// The version processed before is a single deletion that was dropped, because the next older
+    /// version is a deletion. That deletion is kept, as after `PairKept`.
+    DeletionBelow,
 }
 
 /// The outcome of processing a record.
@@ -246,8 +270,8 @@ impl Merge {
             value: Value::Empty,
             newer_stripe: None,
             has_zeroed: false,
-            is_after_single: false,
-            keeps_deletion: false,
+            after_single: AfterSingle::Nothing,
+            violations: Violations::default(),
             changed: Vec::new(),
             warmth: Warmth::default(),
             resume: Resume::Here,
@@ -292,6 +316,11 @@ impl Merge {
         self.dropped
     }
 
+    /// Removes and returns the violations of contracts noted so far.
+    pub(crate) fn take_violations(&mut self) -> Violations {
+        std::mem::take(&mut self.violations)
+    }
+
     /// Returns the source of records.
     pub(crate) fn source(&self) -> &Source {
         &self.source
@@ -301,8 +330,7 @@ impl Merge {
     /// pause, or the end.
     ///
     /// # Errors
-    /// Cancelled; read errors; corruption, for damaged records and violations of the single
-    /// deletion contract; errors from user code.
+    /// Cancelled; read errors; corruption, for damaged records.
     pub(crate) fn advance(&mut self) -> Result<Stop> {
         match std::mem::replace(&mut self.resume, Resume::Here) {
             Resume::Here => {}

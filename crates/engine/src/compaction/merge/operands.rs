@@ -1,10 +1,23 @@
 //! Merge operands of a key, and their merged value.
 
+use std::iter;
+
 use tailwater_format::key::Sequence;
 use tailwater_format::wide_column::{self, DEFAULT_COLUMN, WideColumn};
 
-use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::MergeOperator;
+use crate::panics;
+
+/// The outcome of merging operands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Folding {
+    /// [`Operands::folded`] is the result.
+    Done,
+    /// The operator does not merge these operands without a base value.
+    Declined,
+    /// The operator failed, for the reason given.
+    Failed(String),
+}
 
 /// The operands of one key within one stripe, and their merged value. The buffers are reused from
 /// key to key.
@@ -54,63 +67,61 @@ impl Operands {
     }
 
     /// Merges the operands over a base value.
-    ///
-    /// # Errors
-    /// A user-code error, if the merge operator fails.
     pub(super) fn fold_over(
         &mut self,
         operator: &MergeOperator,
         user_key: &[u8],
         base: Option<&[u8]>,
-    ) -> Result<()> {
+    ) -> Folding {
         let mut folded = std::mem::take(&mut self.folded);
         let operands = (0..self.len()).rev().map(|at| self.get(at));
-        let is_done = operator.full_merge_into(user_key, base, operands, &mut folded);
+        let merged = panics::catch_user_code(|| {
+            operator.full_merge_into(user_key, base, operands, &mut folded)
+        });
         self.folded = folded;
-        if is_done { Ok(()) } else { Err(failed(operator, user_key)) }
+        match merged {
+            Ok(true) => Folding::Done,
+            Ok(false) => Folding::Failed(format!("merge operator '{}' failed", operator.name())),
+            Err(panicked) => Folding::Failed(panicked),
+        }
     }
 
-    /// Merges the operands over the default column of an entity (a record of wide columns), and
-    /// keeps its other columns. If the default column's value is in a blob file, `blob` is that
-    /// value. Source: `MergeOperator::FullMergeV3` in `db/merge_operator.cc`.
-    ///
-    /// # Errors
-    /// The errors of [`Operands::fold_over`]; corruption, for an entity that does not decode.
+    /// Merges the operands over `base`, the value of the default column of an entity (a record of
+    /// wide columns). The result is the entity with that value and its other `columns`. Source:
+    /// `MergeOperator::FullMergeV3` in `db/merge_operator.cc`.
     pub(super) fn fold_over_entity(
         &mut self,
         operator: &MergeOperator,
         user_key: &[u8],
-        entity: &[u8],
-        blob: Option<&[u8]>,
-    ) -> Result<()> {
-        let damaged = |error: tailwater_format::Error| {
-            let message = format!("key '{}': {error}", user_key.escape_ascii());
-            Error::new(ErrorKind::Corruption, message)
-        };
-        let mut columns = wide_column::decode(entity).map_err(damaged)?;
-        let default = columns.first().filter(|column| column.name == DEFAULT_COLUMN);
-        let (base, has_default) =
-            (default.map_or(&[][..], |column| column.value), default.is_some());
-        self.fold_over(operator, user_key, Some(blob.unwrap_or(base)))?;
+        base: &[u8],
+        columns: &[WideColumn<'_>],
+    ) -> Folding {
+        let folding = self.fold_over(operator, user_key, Some(base));
+        if folding != Folding::Done {
+            return folding;
+        }
         let value = std::mem::take(&mut self.folded);
-        let folded = WideColumn::new(DEFAULT_COLUMN, &value);
-        columns.splice(..usize::from(has_default), [folded]);
-        wide_column::encode(&columns, &mut self.folded).map_err(damaged)
+        let others = columns.iter().copied().filter(|column| column.name != DEFAULT_COLUMN);
+        let columns: Vec<_> =
+            iter::once(WideColumn::new(DEFAULT_COLUMN, &value)).chain(others).collect();
+        match wide_column::encode(&columns, &mut self.folded) {
+            Ok(()) => Folding::Done,
+            Err(error) => Folding::Failed(error.to_string()),
+        }
     }
 
-    /// Merges the operands with each other into one operand. Returns whether the operator could do
-    /// this.
-    pub(super) fn fold_together(&mut self, operator: &MergeOperator, user_key: &[u8]) -> bool {
+    /// Merges the operands with each other into one operand.
+    pub(super) fn fold_together(&mut self, operator: &MergeOperator, user_key: &[u8]) -> Folding {
         let mut folded = std::mem::take(&mut self.folded);
         let operands = (0..self.len()).rev().map(|at| self.get(at));
-        let is_done = operator.partial_merge_into(user_key, operands, &mut folded);
+        let merged = panics::catch_user_code(|| {
+            operator.partial_merge_into(user_key, operands, &mut folded)
+        });
         self.folded = folded;
-        is_done
+        match merged {
+            Ok(true) => Folding::Done,
+            Ok(false) => Folding::Declined,
+            Err(panicked) => Folding::Failed(panicked),
+        }
     }
-}
-
-#[cold]
-fn failed(operator: &MergeOperator, user_key: &[u8]) -> Error {
-    let (name, key) = (operator.name(), user_key.escape_ascii());
-    Error::new(ErrorKind::UserCode, format!("merge operator '{name}' failed on key '{key}'"))
 }

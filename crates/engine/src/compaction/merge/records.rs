@@ -1,13 +1,16 @@
 //! Processing of each record by its type.
 
+use std::fmt;
 use std::sync::Arc;
 
 use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
 use tailwater_format::timed_value;
 
+use super::operands::Folding;
 use super::snapshots::Stripe;
 use super::user_code::Filtered;
-use super::{Merge, Taken, Value};
+use super::{AfterSingle, Merge, Taken, Value};
+use crate::contracts::Contract;
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::FamilyMergeOperator;
 
@@ -26,26 +29,32 @@ impl Merge {
             self.has_key = true;
             self.newer_stripe = None;
             self.has_zeroed = false;
-            (self.is_after_single, self.keeps_deletion) = (false, false);
+            self.after_single = AfterSingle::Nothing;
         }
         if is_first && self.rules.filter.is_some() && self.filter_record()? == Filtered::Skipped {
             return Ok(Taken::Passed);
         }
         let stripe = self.rules.snapshots.stripe(self.sequence);
         let newer_stripe = self.newer_stripe.replace(stripe.newest);
-        let is_after_single = std::mem::take(&mut self.is_after_single);
-        match self.value_type {
-            ValueType::SingleDeletion => self.take_single_deletion(stripe),
-            ValueType::Deletion if std::mem::take(&mut self.keeps_deletion) => {
-                self.take_deletion(stripe)
+        let is_hidden = newer_stripe.is_some_and(|newer| newer <= stripe.newest);
+        let after_single = std::mem::take(&mut self.after_single);
+        match (self.value_type, after_single) {
+            (ValueType::SingleDeletion, _) => self.take_single_deletion(stripe),
+            (
+                ValueType::Deletion,
+                AfterSingle::PairKept | AfterSingle::PairDropped(_) | AfterSingle::DeletionBelow,
+            ) => self.take_deletion(stripe),
+            (ValueType::Deletion, _) if !is_hidden => self.take_deletion(stripe),
+            (ValueType::Deletion, _) => Ok(self.drop_hidden()),
+            (_, AfterSingle::PairDropped(single)) if !self.is_deleted_below(single) => {
+                self.restore_as_deletion(single)
             }
-            _ if newer_stripe.is_some_and(|newer| newer <= stripe.newest) => {
-                self.dropped.hidden += 1;
-                Ok(Taken::Dropped)
-            }
-            ValueType::Deletion => self.take_deletion(stripe),
-            value_type => {
-                self.keeps_deletion = is_after_single;
+            (_, AfterSingle::PairKept) if is_hidden => self.replace_by_deletion(stripe),
+            _ if is_hidden => Ok(self.drop_hidden()),
+            (value_type, _) => {
+                if after_single == AfterSingle::Kept {
+                    self.after_single = AfterSingle::PairKept;
+                }
                 match value_type {
                     ValueType::ValuePreferredSequence => self.take_timed_value(stripe),
                     ValueType::Merge => self.take_operands(stripe),
@@ -53,6 +62,11 @@ impl Merge {
                 }
             }
         }
+    }
+
+    fn drop_hidden(&mut self) -> Taken {
+        self.dropped.hidden += 1;
+        Taken::Dropped
     }
 
     /// Processes a record that no newer version hides.
@@ -87,11 +101,15 @@ impl Merge {
         if !self.rules.is_bottommost {
             return Ok(self.take_visible(stripe));
         }
-        // No deeper level has the key, but some snapshot does not see the deletion. The versions
-        // that the deletion hides within its stripe are dropped. If an older stripe has another
-        // version of the key, that version is kept for a snapshot. The deletion must then be kept,
-        // too, to hide it from newer reads.
         self.source.next()?;
+        self.take_deletion_at_bottom(stripe)
+    }
+
+    /// Processes a deletion of which no deeper level has the key, but which some snapshot does not
+    /// see. The source is behind the deletion. The versions that the deletion hides within its
+    /// stripe are dropped. If an older stripe has another version of the key, that version is kept
+    /// for a snapshot. The deletion must then be kept, too, to hide it from newer reads.
+    fn take_deletion_at_bottom(&mut self, stripe: Stripe) -> Result<Taken> {
         while self.is_same_key() && self.is_in(stripe)? {
             self.dropped.hidden += 1;
             self.source.next()?;
@@ -113,10 +131,12 @@ impl Merge {
 
     /// Processes a single deletion. The single deletion is dropped together with the write that it
     /// deletes, as soon as both are in one stripe. Until then the single deletion is kept, even if
-    /// a newer version of the key hides it; otherwise the write could become visible. If the
-    /// version just older than that write is a plain deletion, the plain deletion is kept, too.
-    /// After the single deletion and the write are dropped, only the plain deletion hides older
-    /// versions in deeper levels.
+    /// a newer version of the key hides it; otherwise the write could become visible.
+    ///
+    /// Single deletions are for keys that are put once. If the next older version is a deletion
+    /// instead, only the single deletion is dropped, because the deletion hides the same versions.
+    /// If it is a merge operand, the single deletion becomes a deletion, which hides what is below
+    /// the operand, too.
     fn take_single_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
         self.value = Value::Empty;
         self.source.next()?;
@@ -129,49 +149,97 @@ impl Merge {
             return Ok(Taken::KeptBehind);
         }
         self.pass_starts();
-        let (_, below) = self.source.version()?;
         if self.has_zeroed {
             // All reads see a version of the key that is newer than the single deletion. So neither
             // the single deletion nor the next older version is visible to a read.
-            return self.drop_pair();
+            self.drop_pair()?;
+            return Ok(Taken::Passed);
         }
         if !self.is_in(stripe)? {
-            self.is_after_single = true;
+            self.after_single = AfterSingle::Kept;
             return Ok(Taken::KeptBehind);
         }
-        self.keeps_deletion = true;
+        let (_, below) = self.source.version()?;
         match below {
-            ValueType::SingleDeletion => {}
-            ValueType::Deletion if self.rules.enforces_single_deletions => {
-                return Err(self.contract_broken());
+            ValueType::Merge => {
+                self.note_single_deletion("a single deletion above a merge operand");
+                return self.become_deletion(stripe);
             }
-            ValueType::Deletion => {}
-            _ => return self.drop_pair(),
+            ValueType::Deletion => {
+                self.note_single_deletion("a single deletion above a deletion");
+                self.after_single = AfterSingle::DeletionBelow;
+                self.dropped.obsolete += 1;
+            }
+            // The next single deletion hides the same versions.
+            ValueType::SingleDeletion => self.dropped.obsolete += 1,
+            _ => {
+                self.drop_pair()?;
+                self.after_single = AfterSingle::PairDropped(self.sequence);
+            }
         }
-        // Only the single deletion is dropped. The next older version is a deletion, too, and hides
-        // the same versions.
-        self.dropped.obsolete += 1;
         Ok(Taken::Passed)
     }
 
-    fn drop_pair(&mut self) -> Result<Taken> {
+    /// Drops a single deletion and the next older version, which the source is on.
+    fn drop_pair(&mut self) -> Result<()> {
         self.dropped.obsolete += 1;
         self.dropped.hidden += 1;
         self.source.next()?;
-        Ok(Taken::Passed)
+        if self.is_same_key() {
+            // If the single deletion is restored as a deletion, it sorts before these starts.
+            self.pass_starts();
+        }
+        Ok(())
+    }
+
+    /// Whether a range tombstone deletes the current version for all readers of the stripe with the
+    /// sequence number `newer`.
+    fn is_deleted_below(&mut self, newer: Sequence) -> bool {
+        let stripe = self.rules.snapshots.stripe(newer);
+        self.is_covered(self.sequence, self.value_type, stripe)
+    }
+
+    /// Processes a write below a dropped single deletion and the write that this one deleted. So
+    /// the key was put again without a deletion in between. The single deletion, which had the
+    /// sequence number `single`, is restored as a deletion, to hide the older writes. The source
+    /// stays on the current record, which is processed next.
+    fn restore_as_deletion(&mut self, single: Sequence) -> Result<Taken> {
+        self.note_single_deletion("a single deletion of a key that was written twice");
+        self.dropped.obsolete = self.dropped.obsolete.saturating_sub(1);
+        let stripe = self.rules.snapshots.stripe(single);
+        self.sequence = single;
+        self.newer_stripe = Some(stripe.newest);
+        self.become_deletion(stripe)
+    }
+
+    /// Processes the current single deletion as a deletion. The source is behind it.
+    fn become_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
+        self.value_type = ValueType::Deletion;
+        self.value = Value::Empty;
+        if self.everyone_sees() && self.is_oldest() {
+            self.dropped.obsolete += 1;
+            return Ok(Taken::Passed);
+        }
+        if self.rules.is_bottommost {
+            return self.take_deletion_at_bottom(stripe);
+        }
+        Ok(Taken::KeptBehind)
+    }
+
+    /// Processes a hidden write below a kept single deletion and the write that this one deletes.
+    /// So the key was put again without a deletion in between. The hidden write is replaced by a
+    /// deletion, which hides older writes when the other two versions are dropped.
+    fn replace_by_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
+        self.note_single_deletion("a single deletion of a key that was written twice");
+        self.value_type = ValueType::Deletion;
+        self.value = Value::Empty;
+        self.take_deletion(stripe)
     }
 
     #[cold]
-    fn contract_broken(&self) -> Error {
-        let key = self.user_key().escape_ascii();
-        let message = format!(
-            "key '{key}' has a single deletion above a deletion, but single deletions are for keys \
-             that were put once; enforce_single_del_contracts=false lets compactions continue"
-        );
-        let error = Error::new(ErrorKind::Corruption, message);
-        match self.source.path() {
-            Some(path) => error.in_file(path),
-            None => error,
+    fn note_single_deletion(&mut self, what: &str) {
+        if self.rules.reports_single_deletions {
+            self.violations.note(Contract::SingleDeletion, key::user_key(&self.key), what);
         }
     }
 
@@ -185,9 +253,7 @@ impl Merge {
     /// in place of a sequence number.
     fn take_timed_value(&mut self, stripe: Stripe) -> Result<Taken> {
         let Some((_, preferred)) = timed_value::split(self.source.value()) else {
-            let key = self.user_key().escape_ascii();
-            let message = format!("key '{key}' has a timed value of less than 8 bytes");
-            return Err(Error::new(ErrorKind::Corruption, message));
+            return Err(self.damaged("a timed value of less than 8 bytes"));
         };
         let is_plain = preferred >= self.sequence;
         if !is_plain && (!self.everyone_sees() || !self.is_oldest()) {
@@ -216,13 +282,6 @@ impl Merge {
 
     /// Processes the merge operands of the current key in a stripe.
     fn take_operands(&mut self, stripe: Stripe) -> Result<Taken> {
-        if matches!(*self.operator, FamilyMergeOperator::None) {
-            let key = self.user_key().escape_ascii();
-            return Err(Error::invalid_argument(format!(
-                "key '{key}' has merge operands, but its column family was opened without a merge \
-                 operator"
-            )));
-        }
         self.operands.clear();
         let mut is_at_oldest = true;
         while self.is_same_key() {
@@ -275,11 +334,14 @@ impl Merge {
         }
         let operator = Arc::clone(&self.operator);
         let FamilyMergeOperator::Known(operator) = &*operator else {
-            return Ok(self.leave_unfolded());
+            return Ok(self.leave_unfolded(no_operator(&operator)));
         };
         let is_covered = self.is_covered(sequence, value_type, stripe);
         let value_type = if is_covered { ValueType::RangeDeletion } else { value_type };
-        self.fold_over_base(operator, value_type)?;
+        match self.fold_over_base(operator, value_type)? {
+            Folding::Done => {}
+            failed => return Ok(self.leave_unfolded(failed)),
+        }
         self.dropped.folded += self.operands.len() as u64;
         self.sequence = self.operands.sequence(0);
         self.value = Value::Folded;
@@ -297,20 +359,22 @@ impl Merge {
         }
         let operator = Arc::clone(&self.operator);
         let FamilyMergeOperator::Known(operator) = &*operator else {
-            return Ok(self.leave_unfolded());
+            return Ok(self.leave_unfolded(no_operator(&operator)));
         };
         let user_key = key::user_key(&self.key);
-        if is_at_oldest && self.rules.is_bottommost {
-            self.operands.fold_over(operator, user_key, None)?;
-            self.value_type = ValueType::Value;
-        } else if self.operands.len() > 1 && self.operands.fold_together(operator, user_key) {
-            // A merge operand does not hide older versions, so the next older version is processed
-            // as if it were the newest.
-            self.has_key = false;
-            self.value_type = ValueType::Merge;
-        } else {
-            return Ok(self.leave_unfolded());
+        let has_all = is_at_oldest && self.rules.is_bottommost;
+        let folding = match self.operands.len() {
+            _ if has_all => self.operands.fold_over(operator, user_key, None),
+            1 => Folding::Declined,
+            _ => self.operands.fold_together(operator, user_key),
+        };
+        if folding != Folding::Done {
+            return Ok(self.leave_unfolded(folding));
         }
+        self.value_type = if has_all { ValueType::Value } else { ValueType::Merge };
+        // A merge operand does not hide older versions, so the next older version is processed as
+        // if it were the newest.
+        self.has_key = has_all;
         self.dropped.folded += self.operands.len() as u64 - 1;
         self.sequence = self.operands.sequence(0);
         self.value = Value::Folded;
@@ -319,8 +383,29 @@ impl Merge {
 
     /// Leaves the operands unmerged, so that each is written as it is. The next older version of
     /// the key is then processed as if it were the newest.
-    fn leave_unfolded(&mut self) -> Taken {
+    fn leave_unfolded(&mut self, why: Folding) -> Taken {
+        if let Folding::Failed(why) = why {
+            self.violations.note(Contract::MergeOperator, key::user_key(&self.key), why);
+        }
         self.has_key = false;
         Taken::Operands
+    }
+
+    /// Returns the error for a record that does not decode. It names the table.
+    #[cold]
+    pub(super) fn damaged(&self, what: impl fmt::Display) -> Error {
+        let message = format!("key '{}': {what}", self.user_key().escape_ascii());
+        self.source.named(Error::new(ErrorKind::Corruption, message))
+    }
+}
+
+/// Returns why the operands of a column family without a known operator are not merged.
+fn no_operator(operator: &FamilyMergeOperator) -> Folding {
+    match operator {
+        FamilyMergeOperator::None => {
+            Folding::Failed("the column family was opened without a merge operator".to_owned())
+        }
+        // The LOG has named the operator when the database was opened.
+        _ => Folding::Declined,
     }
 }

@@ -121,7 +121,8 @@ impl Source {
         if self.is_valid {
             self.records += 1;
             if let Some(garbage) = &mut self.garbage {
-                garbage.flow_in(self.merged.key(), self.merged.value())?;
+                let counted = garbage.flow_in(self.merged.key(), self.merged.value());
+                counted.map_err(|error| self.named(error))?;
             }
         }
         Ok(())
@@ -161,6 +162,25 @@ impl Source {
     /// refers to a blob file.
     pub(crate) fn garbage(&self) -> Option<&BlobGarbage> {
         self.garbage.as_ref()
+    }
+
+    /// Adds the current record's table to an error about the record, unless the error names a file.
+    #[cold]
+    pub(super) fn named(&self, error: Error) -> Error {
+        match self.path() {
+            Some(path) => error.in_file(path),
+            None => error,
+        }
+    }
+
+    /// Adds the current record's table to the error of an output that refused the record, because
+    /// the record is damaged. That error names the output, which does not remain.
+    #[cold]
+    pub(crate) fn blamed(&self, error: Error) -> Error {
+        match self.path().filter(|_| error.is_corruption()) {
+            Some(path) => error.while_doing(format_args!("a record of {}", path.display())),
+            None => error,
+        }
     }
 
     /// Returns the path of the current record's table.

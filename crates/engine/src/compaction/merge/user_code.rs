@@ -1,13 +1,17 @@
 //! Calls of user code by a merge: the compaction filter and the merge operator.
 
 use tailwater_format::key::{Sequence, ValueType};
-use tailwater_format::{timed_value, wide_column};
+use tailwater_format::timed_value;
+use tailwater_format::wide_column::{self, DEFAULT_COLUMN};
 use tailwater_io::Purpose;
 
+use super::operands::Folding;
 use super::{Merge, Value};
 use crate::compaction_filter::{FilterContext, FilterDecision, FilteredValue};
-use crate::error::{Error, ErrorKind, Result};
+use crate::contracts::Contract;
+use crate::error::Result;
 use crate::merge_operator::MergeOperator;
+use crate::panics;
 
 /// What the merge does after the compaction filter was applied to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,31 +26,30 @@ impl Merge {
     /// Applies the compaction filter to the current record, which is the newest version of its key.
     /// The filter may keep, remove or change the record, or skip to another key.
     pub(super) fn filter_record(&mut self) -> Result<Filtered> {
-        let Some(filter) = &self.rules.filter else { return Ok(Filtered::Left) };
-        let context = FilterContext { level: self.rules.level };
-        let user_key = self.source.user_key();
-        let ask = |kind, value: &[u8]| filter.filter(&context, user_key, kind, value);
+        let stored = self.source.value();
         let decision = match self.value_type {
-            ValueType::Value => ask(FilteredValue::Plain, self.source.value()),
-            ValueType::WideColumnEntity => ask(FilteredValue::WideColumns, self.source.value()),
+            ValueType::Value => self.decision(FilteredValue::Plain, stored),
             ValueType::BlobIndex => {
-                ask(FilteredValue::Plain, &self.read_blob(self.source.value())?)
+                let value = self.read_blob(stored)?;
+                self.decision(FilteredValue::Plain, &value)
             }
+            ValueType::WideColumnEntity => self.decision(FilteredValue::WideColumns, stored),
             _ => return Ok(Filtered::Left),
         };
         match decision {
-            FilterDecision::Keep => {}
-            FilterDecision::Remove => {
+            Ok(FilterDecision::Keep) => {}
+            Ok(FilterDecision::Remove) => {
                 self.dropped.filtered += 1;
                 self.value_type = ValueType::Deletion;
                 self.value = Value::Empty;
             }
-            FilterDecision::ChangeValue(value) => {
+            Ok(FilterDecision::ChangeValue(value)) => {
                 self.value_type = ValueType::Value;
                 self.changed = value;
                 self.value = Value::Changed;
             }
-            FilterDecision::RemoveAndSkipUntil(until) => return self.skip_until(&until),
+            Ok(FilterDecision::RemoveAndSkipUntil(until)) => return self.skip_until(&until),
+            Err(panicked) => self.note_filter(&panicked),
         }
         Ok(Filtered::Left)
     }
@@ -56,29 +59,46 @@ impl Merge {
     pub(super) fn filter_operand(&mut self, sequence: Sequence) -> Result<Filtered> {
         let mut is_changed = false;
         // The compaction filter is not called for operands that a snapshot sees.
-        let filter = self.rules.filter.as_ref();
-        if let Some(filter) = filter.filter(|_| !self.rules.snapshots.see(sequence)) {
-            let context = FilterContext { level: self.rules.level };
-            let (user_key, value) = (self.source.user_key(), self.source.value());
-            match filter.filter(&context, user_key, FilteredValue::MergeOperand, value) {
-                FilterDecision::Keep => {}
-                FilterDecision::Remove => {
+        if self.rules.filter.is_some() && !self.rules.snapshots.see(sequence) {
+            match self.decision(FilteredValue::MergeOperand, self.source.value()) {
+                Ok(FilterDecision::Keep) => {}
+                Ok(FilterDecision::Remove) => {
                     self.dropped.filtered += 1;
                     return Ok(Filtered::Left);
                 }
-                FilterDecision::ChangeValue(value) => {
+                Ok(FilterDecision::ChangeValue(value)) => {
                     self.changed = value;
                     is_changed = true;
                 }
-                FilterDecision::RemoveAndSkipUntil(until) => {
+                Ok(FilterDecision::RemoveAndSkipUntil(until)) => {
                     if self.skip_until(&until)? == Filtered::Skipped {
                         return Ok(Filtered::Skipped);
                     }
                 }
+                Err(panicked) => self.note_filter(&panicked),
             }
         }
         self.push_operand(sequence, is_changed);
         Ok(Filtered::Left)
+    }
+
+    /// Returns the compaction filter's decision about the source's current record.
+    ///
+    /// # Errors
+    /// A description of the panic, if the filter panics.
+    fn decision(
+        &self,
+        kind: FilteredValue,
+        value: &[u8],
+    ) -> std::result::Result<FilterDecision, String> {
+        let Some(filter) = &self.rules.filter else { return Ok(FilterDecision::Keep) };
+        let context = FilterContext { level: self.rules.level };
+        panics::catch_user_code(|| filter.filter(&context, self.source.user_key(), kind, value))
+    }
+
+    #[cold]
+    fn note_filter(&mut self, what: &str) {
+        self.violations.note(Contract::CompactionFilter, self.source.user_key(), what);
     }
 
     /// Skips to the first record at or after the user key `until`. If `until` is not after the
@@ -99,7 +119,7 @@ impl Merge {
         &mut self,
         operator: &MergeOperator,
         value_type: ValueType,
-    ) -> Result<()> {
+    ) -> Result<Folding> {
         let blob = match value_type {
             ValueType::BlobIndex => self.read_blob(self.source.value())?,
             _ => Vec::new(),
@@ -109,41 +129,47 @@ impl Merge {
             ValueType::Value => Some(value),
             ValueType::BlobIndex => Some(&blob[..]),
             ValueType::ValuePreferredSequence => {
-                let (value, _) = timed_value::split(value).ok_or_else(|| {
-                    let key = user_key.escape_ascii();
-                    let message = format!("key '{key}' has a timed value of less than 8 bytes");
-                    Error::new(ErrorKind::Corruption, message)
-                })?;
+                let (value, _) = timed_value::split(value)
+                    .ok_or_else(|| self.damaged("a timed value of less than 8 bytes"))?;
                 Some(value)
             }
             ValueType::WideColumnEntity => {
-                let default = wide_column::default_column(value).map_err(|error| {
-                    let message = format!("key '{}': {error}", user_key.escape_ascii());
-                    Error::new(ErrorKind::Corruption, message)
-                })?;
+                let columns = wide_column::decode(value).map_err(|error| self.damaged(error))?;
+                let default = columns.first().filter(|column| column.name == DEFAULT_COLUMN);
                 let blob = match default.filter(|column| column.is_blob_index) {
                     Some(column) => Some(self.read_blob(column.value)?),
                     None => None,
                 };
-                if operator.keeps_entity_columns() {
-                    self.value_type = ValueType::WideColumnEntity;
-                    let blob = blob.as_deref();
-                    return self.operands.fold_over_entity(operator, user_key, value, blob);
-                }
-                let default = default.map_or(&[][..], |column| column.value);
-                self.value_type = ValueType::Value;
-                let base = blob.as_deref().unwrap_or(default);
-                return self.operands.fold_over(operator, user_key, Some(base));
+                let base = blob.as_deref().or(default.map(|column| column.value));
+                let base = base.unwrap_or_default();
+                return Ok(match keeps_columns(operator) {
+                    Err(panicked) => Folding::Failed(panicked),
+                    Ok(true) => {
+                        self.value_type = ValueType::WideColumnEntity;
+                        self.operands.fold_over_entity(operator, user_key, base, &columns)
+                    }
+                    Ok(false) => {
+                        self.value_type = ValueType::Value;
+                        self.operands.fold_over(operator, user_key, Some(base))
+                    }
+                });
             }
             _ => None,
         };
         self.value_type = ValueType::Value;
-        self.operands.fold_over(operator, user_key, base)
+        Ok(self.operands.fold_over(operator, user_key, base))
     }
 
     /// Reads the value to which a blob index in the source's current record refers.
     fn read_blob(&self, index: &[u8]) -> Result<Vec<u8>> {
         let blobs = &self.rules.readers.blobs;
-        blobs.read(self.source.user_key(), index, Purpose::CompactionBlobRead)
+        let value = blobs.read(self.source.user_key(), index, Purpose::CompactionBlobRead);
+        value.map_err(|error| self.source.named(error))
     }
+}
+
+/// Returns whether a merge over an entity keeps its other columns, or a description of the
+/// operator's panic.
+fn keeps_columns(operator: &MergeOperator) -> std::result::Result<bool, String> {
+    panics::catch_user_code(|| operator.keeps_entity_columns())
 }

@@ -41,7 +41,8 @@ impl<'a> Tree<'a> {
     /// Returns the tables that can be rewritten in the last level of their key range to free space.
     /// No deeper level has data in the range of such a table, and all its records are older than
     /// the oldest snapshot. A rewrite drops tombstones and overwritten versions, and sets sequence
-    /// numbers to 0.
+    /// numbers to 0. A table that a rewrite would not change is not returned: it would be rewritten
+    /// again and again.
     ///
     /// The option `preserve_internal_time_seconds` makes a rewrite keep recent sequence numbers. A
     /// table is therefore only returned when it is older than that period; otherwise it would be
@@ -59,6 +60,7 @@ impl<'a> Tree<'a> {
             let newest = file.largest_sequence();
             newest != 0
                 && newest < self.context.oldest_snapshot
+                && !file.is_settled()
                 && file.creation_time_s() <= youngest_s
                 && self.is_bottommost_file(*level, file)
         });

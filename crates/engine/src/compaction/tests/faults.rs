@@ -1,6 +1,5 @@
 //! Tests of compactions that fail, and of the files that remain afterwards.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tailwater_format::key::ValueType;
@@ -8,7 +7,6 @@ use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
 
 use super::scene::{Record, Scene};
 use crate::error::ErrorKind;
-use crate::merge_operator::{CustomMergeOperator, FamilyMergeOperator, MergeOperator};
 
 /// Returns a scene with two overlapping tables in level 0. Each has `count` records.
 fn filled(options: &str, count: u64) -> Scene {
@@ -39,29 +37,6 @@ fn a_cancelled_compaction_leaves_no_file() {
 }
 
 #[test]
-fn a_merge_operator_that_fails_is_named_with_the_key() {
-    struct Fails;
-    impl CustomMergeOperator for Fails {
-        fn name(&self) -> &str {
-            "Fails"
-        }
-
-        fn full_merge(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> Option<Vec<u8>> {
-            None
-        }
-    }
-    let mut scene = filled("", 1000);
-    scene.add_table(0, &[Record::new("key00900", 9000, ValueType::Merge, "x")], None);
-    let readers = Arc::get_mut(&mut scene.readers).unwrap();
-    readers.merge_operator = FamilyMergeOperator::Known(MergeOperator::Custom(Arc::new(Fails)));
-    let compaction = scene.levels(&[0, 6]);
-    let error = scene.compact(compaction).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::UserCode);
-    assert!(error.to_string().contains("'Fails' failed on key 'key00900'"), "{error}");
-    assert_eq!(scene.file_count(), 3);
-}
-
-#[test]
 fn a_damaged_input_is_named_and_leaves_no_file() {
     let mut scene = filled("compression=kNoCompression", 2000);
     let number = scene.files(0)[1].number();
@@ -72,6 +47,23 @@ fn a_damaged_input_is_named_and_leaves_no_file() {
     assert!(error.is_corruption(), "{error}");
     assert_eq!(error.path(), Some(&*path));
     assert_eq!(scene.file_count(), 2);
+}
+
+/// Tests records whose values do not decode, although their blocks are whole. No contract of the
+/// program is broken: the table is damaged, and the error names it.
+#[test]
+fn a_table_with_a_value_that_does_not_decode_is_named() {
+    // The entity has one column, whose name is missing.
+    let entity = Record::new("a", 5, ValueType::WideColumnEntity, "\u{1}\u{1}");
+    let operand = Record::new("a", 6, ValueType::Merge, "x");
+    let mut scene = Scene::new("merge_operator=stringappend");
+    scene.add_table(0, &[operand, entity], None);
+    let path = scene.directory.join(format!("{:06}.sst", scene.files(0)[0].number()));
+    let compaction = scene.levels(&[0, 6]);
+    let error = scene.compact(compaction).unwrap_err();
+    assert!(error.is_corruption() && error.to_string().contains("key 'a'"), "{error}");
+    assert_eq!(error.path(), Some(&*path), "{error}");
+    assert_eq!(scene.file_count(), 1);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use tailwater_io::sync::Mutex;
 use crate::compaction_filter::{
     CompactionFilter, CustomCompactionFilter, FilterContext, FilterDecision, FilteredValue,
 };
+use crate::contracts::Violations;
 
 /// A compaction filter that decides by the first letter of a record's value, and keeps a list of
 /// its calls.
@@ -36,6 +37,7 @@ impl CustomCompactionFilter for Asked {
             Some(b'R') => FilterDecision::Remove,
             Some(b'C') => FilterDecision::ChangeValue(b"changed".to_vec()),
             Some(b'S') => FilterDecision::RemoveAndSkipUntil(value[1..].to_vec()),
+            Some(b'!') => panic!("on purpose"),
             _ => FilterDecision::Keep,
         }
     }
@@ -48,7 +50,22 @@ fn filtered(
     records: &[Record],
     deeper: &[Record],
 ) -> (String, Vec<String>) {
-    let mut scene = Scene::new("merge_operator=stringappend");
+    let (left, asked, violations) = filtered_in(&mut scene(), snapshots, records, deeper);
+    assert_eq!(violations, Violations::default());
+    (left, asked)
+}
+
+fn scene() -> Scene {
+    Scene::new("merge_operator=stringappend")
+}
+
+/// Like [`filtered`], in a given scene. Also returns the violations that the compaction reported.
+fn filtered_in(
+    scene: &mut Scene,
+    snapshots: &[Sequence],
+    records: &[Record],
+    deeper: &[Record],
+) -> (String, Vec<String>, Violations) {
     let filter = Arc::new(Asked::default());
     scene.filter = Some(CompactionFilter::Custom(filter.clone()));
     scene.snapshots = snapshots.to_vec();
@@ -57,9 +74,15 @@ fn filtered(
     }
     scene.add_table(0, records, None);
     let compaction = scene.levels(&[0, 5]);
-    scene.compact(compaction).unwrap();
+    let outcome = scene.compact(compaction).unwrap();
     let asked = filter.asked.lock().clone();
-    (text(&scene.level_contents(5)), asked)
+    (text(&scene.level_contents(5)), asked, outcome.violations)
+}
+
+/// Returns the number of violations, and the description of the first one.
+fn described(violations: &Violations) -> (u64, String) {
+    let first = violations.broken().first();
+    (violations.count(), first.map_or_else(String::new, |broken| broken.first.clone()))
 }
 
 #[test]
@@ -114,12 +137,48 @@ fn the_filter_may_skip_to_another_key() {
     assert_eq!(asked.len(), 5);
 }
 
+fn merge(key: &str, sequence: Sequence, operand: &str) -> Record {
+    Record::new(key, sequence, ValueType::Merge, operand)
+}
+
+fn single(key: &str, sequence: Sequence) -> Record {
+    Record::new(key, sequence, ValueType::SingleDeletion, "")
+}
+
+/// Regression test: a compaction filter removed a value, which left a deletion, and the program
+/// then removed the key by a single deletion. The compactions of the column family stopped for
+/// good.
+#[test]
+fn a_removal_below_a_single_deletion_does_not_stop_a_compaction() {
+    let below = [Record::put("a", 1, "deep")];
+    let (left, _) = filtered(&[], &[Record::put("a", 5, "R")], &below);
+    assert_eq!(left, "a@5-");
+    let records = [single("a", 9), Record::delete("a", 5)];
+    let (left, _, violations) = filtered_in(&mut scene(), &[], &records, &below);
+    assert_eq!(left, "a@5-");
+    let first = "key 'a': a single deletion above a deletion".to_owned();
+    assert_eq!(described(&violations), (1, first));
+}
+
+/// Regression test: a compaction filter that panicked for one key stopped all writes.
+#[test]
+fn a_decision_that_cannot_be_carried_out_keeps_the_record() {
+    let kept = |record: Record, text: &str, what: &str| {
+        let records = [record, Record::put("b", 8, "C")];
+        let (left, _, violations) = filtered_in(&mut scene(), &[], &records, &[]);
+        assert_eq!(left, format!("{text} b@0changed"));
+        assert_eq!(described(&violations), (1, format!("key 'a': {what}")));
+    };
+    let panicked = "compaction filter 'Asked' panicked: on purpose";
+    kept(Record::put("a", 7, "!"), "a@0!", panicked);
+    kept(merge("a", 7, "!"), "a@0!", panicked);
+}
+
 /// Regression test: without a snapshot, the filter was not called for operands with sequence number
 /// 0, which ingested operands have.
 #[test]
 fn the_filter_sees_ingested_operands_that_no_snapshot_sees() {
-    let merge = |key, operand| Record::new(key, 0, ValueType::Merge, operand);
-    let records = [merge("a", "C"), merge("b", "R")];
+    let records = [merge("a", 0, "C"), merge("b", 0, "R")];
     let (left, asked) = filtered(&[], &records, &[]);
     assert_eq!((&left[..], asked.len()), ("a@0changed", 2));
     let (left, asked) = filtered(&[0], &records, &[]);

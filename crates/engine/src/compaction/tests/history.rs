@@ -15,6 +15,9 @@ pub(super) struct History {
     operator: MergeOperator,
     /// Whether the history contains entities and values with a preferred sequence number.
     has_rare: bool,
+    /// Whether all kinds of writes are made to all keys. This breaks the contract of single
+    /// deletions.
+    is_mixed: bool,
     /// For each key, whether it has a value; only maintained for the keys that are removed by
     /// single deletions.
     put_once: Vec<bool>,
@@ -24,13 +27,20 @@ impl History {
     /// Creates a history of random writes to a few keys.
     pub(super) fn random(rng: &mut Rng, count: usize, operator: MergeOperator) -> Self {
         let ingested = if rng.bool() { rng.usize(1..8) } else { 0 };
-        Self::of(rng, (ingested, count), 24, operator, true)
+        Self::of(rng, (ingested, count), 24, operator, (true, false))
+    }
+
+    /// Creates a history of random writes of all kinds to a few keys. It breaks the contract of
+    /// single deletions.
+    pub(super) fn mixed(rng: &mut Rng, count: usize, operator: MergeOperator) -> Self {
+        let ingested = if rng.bool() { rng.usize(1..5) } else { 0 };
+        Self::of(rng, (ingested, count), 8, operator, (true, true))
     }
 
     /// Creates a history of random writes to `keys` keys, without entities and without values that
     /// have a preferred sequence number.
     pub(super) fn plain(rng: &mut Rng, count: usize, keys: usize, operator: MergeOperator) -> Self {
-        Self::of(rng, (0, count), keys, operator, false)
+        Self::of(rng, (0, count), keys, operator, (false, false))
     }
 
     fn of(
@@ -38,10 +48,10 @@ impl History {
         (ingested, count): (usize, usize),
         keys: usize,
         operator: MergeOperator,
-        has_rare: bool,
+        (has_rare, is_mixed): (bool, bool),
     ) -> Self {
         let put_once = vec![false; keys];
-        let mut history = Self { records: Vec::new(), operator, has_rare, put_once };
+        let mut history = Self { records: Vec::new(), operator, has_rare, is_mixed, put_once };
         let mut numbers: Vec<usize> = (0..keys).collect();
         rng.shuffle(&mut numbers);
         for &number in numbers.iter().take(ingested) {
@@ -76,7 +86,10 @@ impl History {
     fn write(&mut self, rng: &mut Rng, sequence: Sequence, number: usize) -> Record {
         let (key, value) = (key(number), random_value(rng));
         let record = |kind, value| Record { key: key.clone(), sequence, kind, value };
-        if number.is_multiple_of(4) {
+        if self.is_mixed && rng.u8(..4) == 0 {
+            return record(ValueType::SingleDeletion, Vec::new());
+        }
+        if number.is_multiple_of(4) && !self.is_mixed {
             // This key is removed by single deletions, so there must be a single deletion between
             // two puts.
             let has_value = &mut self.put_once[number];

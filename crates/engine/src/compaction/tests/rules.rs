@@ -11,7 +11,7 @@ use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_format::wide_column::{self, WideColumn};
 
 use super::scene::{Record, Scene, text};
-use crate::error::ErrorKind;
+use crate::contracts::{Contract, Violations};
 use crate::merge_operator::{CustomMergeOperator, MergeOperator};
 use crate::open_options::OpenOptions;
 
@@ -23,15 +23,41 @@ fn compacted(
     records: &[Record],
     deeper: &[Record],
 ) -> Result<String, crate::error::Error> {
-    let mut scene = Scene::new(options);
+    let (left, violations) = compacted_in(Scene::new(options), snapshots, records, deeper)?;
+    assert_eq!(violations, Violations::default());
+    Ok(left)
+}
+
+/// Like [`compacted`], in a given scene. Also returns the violations that the compaction reported.
+fn compacted_in(
+    mut scene: Scene,
+    snapshots: &[Sequence],
+    records: &[Record],
+    deeper: &[Record],
+) -> Result<(String, Violations), crate::error::Error> {
     scene.snapshots = snapshots.to_vec();
     if !deeper.is_empty() {
         scene.add_table(6, deeper, None);
     }
     scene.add_table(0, records, None);
     let compaction = scene.levels(&[0, 5]);
-    scene.compact(compaction)?;
-    Ok(text(&scene.level_contents(5)))
+    let outcome = scene.compact(compaction)?;
+    Ok((text(&scene.level_contents(5)), outcome.violations))
+}
+
+/// Compacts records that break the contract of single deletions, once with and once without reports
+/// of violations. Returns the records in level 5, and the description of the violation.
+fn mixed(snapshots: &[Sequence], records: &[Record], deeper: &[Record]) -> (String, String) {
+    let compacted = |options: &str| {
+        let scene = Scene::new(&format!("merge_operator=stringappend;{options}"));
+        compacted_in(scene, snapshots, records, deeper).unwrap()
+    };
+    let (left, violations) = compacted("");
+    let silent = compacted("enforce_single_del_contracts=false");
+    assert_eq!(silent, (left.clone(), Violations::default()));
+    let [broken] = violations.broken() else { panic!("{violations:?}") };
+    assert_eq!((broken.contract, broken.count), (Contract::SingleDeletion, 1));
+    (left, broken.first.clone())
 }
 
 fn put(key: &str, sequence: Sequence) -> Record {
@@ -83,13 +109,66 @@ fn a_single_deletion_is_dropped_with_its_write_and_not_before() {
     assert_eq!(compacted("", &[6], &pairs, &[]).unwrap(), "a@7-- a@0=6");
 }
 
+/// Regression test: a deletion below a single deletion of the same key failed the compaction. The
+/// compactions of the column family then stopped for good, and in the end its writes.
 #[test]
 fn a_deletion_below_a_single_deletion_breaks_the_contract() {
     let records = [single("a", 9), Record::delete("a", 5), put("a", 3)];
-    let error = compacted("", &[], &records, &[]).unwrap_err();
-    assert!(error.is_corruption() && error.to_string().contains("key 'a'"), "{error}");
-    let lenient = "enforce_single_del_contracts=false";
-    assert_eq!(compacted(lenient, &[], &records, &[]).unwrap(), "");
+    let what = "key 'a': a single deletion above a deletion";
+    let expect = |left: &str| (left.to_owned(), what.to_owned());
+    assert_eq!(mixed(&[], &records, &[]), expect(""));
+    let deeper = [put("a", 1)];
+    assert_eq!(mixed(&[], &records, &deeper), expect("a@5-"));
+    assert_eq!(mixed(&[4], &records, &[]), expect("a@5- a@0=3"));
+    // The single deletion may belong to a later compaction.
+    assert_eq!(compacted("", &[7], &records, &deeper).unwrap(), "a@9-- a@5-");
+}
+
+/// Regression test: a single deletion above a merge operand was dropped together with the operand,
+/// as if the operand were the key's only write. Older versions became visible again.
+#[test]
+fn a_single_deletion_above_an_operand_becomes_a_deletion() {
+    let records = [single("a", 9), merge("a", 7, "y"), merge("a", 6, "x"), put("a", 3)];
+    let what = "key 'a': a single deletion above a merge operand";
+    let expect = |left: &str| (left.to_owned(), what.to_owned());
+    assert_eq!(mixed(&[], &records, &[]), expect(""));
+    let deeper = [put("a", 1)];
+    assert_eq!(mixed(&[], &records, &deeper), expect("a@9-"));
+    assert_eq!(mixed(&[], &records[..2], &deeper), expect("a@9-"));
+    assert_eq!(mixed(&[4], &records, &[]), expect("a@9- a@0=3"));
+    assert_eq!(mixed(&[4], &records, &deeper), expect("a@9- a@3=3"));
+    let above = [&[put("a", 12)], &records[..]].concat();
+    assert_eq!(mixed(&[], &above, &deeper), expect("a@12=12 a@9-"));
+    // All readers see the newest write, and nothing is below, so it does not matter.
+    assert_eq!(compacted("", &[], &above, &[]).unwrap(), "a@0=12");
+}
+
+/// Regression test: a single deletion was dropped together with a put that had overwritten an older
+/// one. If a snapshot saw the older one, it became visible to all readers, and so did the versions
+/// in deeper levels.
+#[test]
+fn a_single_deletion_of_a_key_put_twice_becomes_a_deletion() {
+    let what = "key 'a': a single deletion of a key that was written twice";
+    let expect = |left: &str| (left.to_owned(), what.to_owned());
+    let records = [single("a", 9), put("a", 7), put("a", 3)];
+    let deeper = [put("a", 1)];
+    assert_eq!(mixed(&[], &records, &[]), expect(""));
+    assert_eq!(mixed(&[], &records, &deeper), expect("a@9-"));
+    assert_eq!(mixed(&[4], &records, &[]), expect("a@9- a@0=3"));
+    assert_eq!(mixed(&[4], &records, &deeper), expect("a@9- a@3=3"));
+    let operand = [single("a", 9), put("a", 7), merge("a", 3, "x")];
+    assert_eq!(mixed(&[4], &operand, &deeper), expect("a@9- a@3+x"));
+    // If the single deletion and the put are kept for a snapshot, the older put is replaced by a
+    // deletion. A later compaction drops the other two, and the deletion still hides older
+    // versions.
+    assert_eq!(mixed(&[8], &records, &deeper), expect("a@9-- a@7=7 a@3-"));
+    assert_eq!(mixed(&[8], &records, &[]), expect("a@9-- a@0=7"));
+    // The contract is kept if a deletion of any kind is between the two puts.
+    let range = [single("a", 9), put("a", 7), range("a", 5, "b"), put("a", 3)];
+    assert_eq!(compacted("", &[], &range, &[]).unwrap(), "");
+    assert_eq!(compacted("", &[4], &range, &[]).unwrap(), "a@0=3 a@5..b");
+    let pairs = [single("a", 9), put("a", 7), single("a", 5), put("a", 3)];
+    assert_eq!(compacted("", &[4], &pairs, &[]).unwrap(), "a@5-- a@0=3");
 }
 
 /// Regression test: a deletion was dropped because a newer write hid it. The same compaction
@@ -111,9 +190,6 @@ fn a_deletion_below_a_dropped_single_deletion_pair_is_kept() {
     // A snapshot that sees a version older than the deletion keeps the deletion, too.
     let seen = [&records[..], &[put("a", 3)]].concat();
     assert_eq!(compacted("", &[3], &seen, &[]).unwrap(), "a@5- a@0=3");
-    let lenient = "enforce_single_del_contracts=false";
-    let mixed = [single("a", 9), Record::delete("a", 5)];
-    assert_eq!(compacted(lenient, &[], &mixed, &deeper).unwrap(), "a@5-");
     // A write without a newer single deletion is kept. It hides the older deletion, which is
     // dropped.
     let plain = [put("a", 7), Record::delete("a", 5)];
@@ -209,10 +285,80 @@ fn operands_of_an_unknown_operator_pass_through() {
     assert_eq!(kept, "a@9+z a@8+y a@0=3 b@0=1");
 }
 
+/// Compacts records with operands that cannot be merged. Returns the records in level 5, and the
+/// description of the violation.
+fn unmerged(scene: Scene, records: &[Record]) -> (String, String) {
+    let (left, violations) = compacted_in(scene, &[], records, &[]).unwrap();
+    let [broken] = violations.broken() else { panic!("{violations:?}") };
+    assert_eq!((broken.contract, broken.count), (Contract::MergeOperator, 1));
+    (left, broken.first.clone())
+}
+
+/// Regression test: a compaction of merge operands failed if the column family had been opened
+/// without a merge operator, and then all writes were refused.
 #[test]
-fn operands_without_an_operator_are_refused() {
-    let error = compacted("", &[], &[merge("a", 9, "z")], &[]).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+fn operands_without_an_operator_pass_through() {
+    let records = [merge("a", 9, "z"), merge("a", 8, "y"), put("a", 3), put("a", 2), put("b", 1)];
+    let what = "key 'a': the column family was opened without a merge operator";
+    let left = "a@9+z a@8+y a@0=3 b@0=1";
+    assert_eq!(unmerged(Scene::new(""), &records), (left.to_owned(), what.to_owned()));
+}
+
+/// A merge operator that appends operands, and fails or panics if an operand says so.
+struct Failing;
+
+impl CustomMergeOperator for Failing {
+    fn name(&self) -> &str {
+        "tests.Failing"
+    }
+
+    fn full_merge(&self, _: &[u8], base: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        assert!(!operands.contains(&&b"panic"[..]), "on purpose");
+        let all = base.into_iter().chain(operands.iter().copied());
+        (!operands.contains(&&b"fail"[..])).then(|| all.collect::<Vec<_>>().concat())
+    }
+
+    fn partial_merge(&self, _: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        assert!(!operands.contains(&&b"panic"[..]), "on purpose");
+        None
+    }
+}
+
+fn failing_scene() -> Scene {
+    let mut options = OpenOptions::default();
+    options.set_from_string("merge_operator=tests.Failing").unwrap();
+    options.add_merge_operator(MergeOperator::Custom(Arc::new(Failing)));
+    Scene::opened(&options)
+}
+
+/// Regression test: a merge operator that failed for one key stopped the compactions of its column
+/// family, and one that panicked stopped all writes.
+#[test]
+fn operands_that_cannot_be_merged_are_kept() {
+    for (operand, what) in [
+        ("fail", "merge operator 'tests.Failing' failed"),
+        ("panic", "merge operator 'tests.Failing' panicked: on purpose"),
+    ] {
+        let check = |records: &[Record], left: &str| {
+            let kept = unmerged(failing_scene(), records);
+            assert_eq!(kept, (left.to_owned(), format!("key 'a': {what}")));
+        };
+        let operands = [merge("a", 9, "z"), merge("a", 8, operand)];
+        let with = |base: &[Record]| [&operands[..], base, &[merge("b", 1, "x")]].concat();
+        let kept = format!("a@9+z a@8+{operand}");
+        check(&with(&[]), &format!("{kept} b@0x"));
+        check(&with(&[put("a", 3), put("a", 2)]), &format!("{kept} a@0=3 b@0x"));
+        check(&with(&[Record::delete("a", 3), put("a", 2)]), &format!("{kept} b@0x"));
+        check(&with(&[single("a", 3), put("a", 2)]), &format!("{kept} b@0x"));
+        let base = entity(&[("", "v"), ("x", "w")]);
+        let shown = base.escape_ascii().to_string();
+        let base = Record { value: base, ..Record::new("a", 3, ValueType::WideColumnEntity, "") };
+        check(&with(&[base]), &format!("{kept} a@0entity{shown} b@0x"));
+    }
+    // A panic in a partial merge keeps the operands, too.
+    let operands = [merge("a", 9, "z"), merge("a", 8, "panic")];
+    let (left, violations) = compacted_in(failing_scene(), &[], &operands, &[put("a", 1)]).unwrap();
+    assert_eq!((&left[..], violations.count()), ("a@9+z a@8+panic", 1));
 }
 
 /// Regression test: tables with the same internal key were merged in a random order, so an iterator

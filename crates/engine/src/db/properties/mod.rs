@@ -28,7 +28,7 @@ const PREFIX: &str = "rocksdb.";
 
 /// The properties whose names do not end in a level's number, in the order in which they are
 /// listed.
-pub const PROPERTY_NAMES: [&str; 59] = [
+pub const PROPERTY_NAMES: [&str; 60] = [
     "rocksdb.stats",
     "rocksdb.cfstats",
     "rocksdb.cfstats-no-file-histogram",
@@ -88,6 +88,7 @@ pub const PROPERTY_NAMES: [&str; 59] = [
     "tailwater.num-pinned-mem-tables",
     "tailwater.pinned-mem-tables-size",
     "tailwater.num-obsolete-files",
+    "tailwater.contract-violations",
 ];
 
 /// The properties whose names end in the number of a level.
@@ -167,6 +168,9 @@ impl Db {
             "tailwater.num-pinned-mem-tables" => family.pinned_memtables().len().to_string(),
             "tailwater.pinned-mem-tables-size" => memory::pinned_bytes(family).to_string(),
             "tailwater.num-obsolete-files" => self.obsolete_files().to_string(),
+            "tailwater.contract-violations" => {
+                family.statistics().contract_violations.get().to_string()
+            }
             _ => return None,
         })
     }

@@ -48,16 +48,11 @@ impl CustomCompactionFilter for Expired {
         "example.Expired"
     }
 
-    fn filter(
-        &self,
-        _: &FilterContext,
-        _: &[u8],
-        kind: FilteredValue,
-        value: &[u8],
-    ) -> FilterDecision {
+    fn filter(&self, _: &FilterContext, _: &[u8], value: FilteredValue<'_>) -> FilterDecision {
+        let FilteredValue::Plain(value) = value else { return FilterDecision::Keep };
         let now_s = self.now_s.load(Ordering::Relaxed);
         match number(value) {
-            Some(end_s) if kind == FilteredValue::Plain && end_s <= now_s => FilterDecision::Remove,
+            Some(end_s) if end_s <= now_s => FilterDecision::Remove,
             _ => FilterDecision::Keep,
         }
     }

@@ -4,18 +4,19 @@ use std::fmt;
 use std::sync::Arc;
 
 use tailwater_format::user_code;
+use tailwater_format::wide_column::WideColumn;
 
-/// The kind of record for which a compaction filter is called.
+/// The contents of a record for which a compaction filter is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FilteredValue {
-    /// A value. If it is stored in a blob file, the filter is called with the value read from that
-    /// file.
-    Plain,
+pub enum FilteredValue<'a> {
+    /// A value. If it is stored in a blob file, it was read from that file.
+    Plain(&'a [u8]),
     /// A merge operand.
-    MergeOperand,
-    /// A wide-column entity, as stored.
-    WideColumns,
+    MergeOperand(&'a [u8]),
+    /// The columns of a wide-column entity, in the order of their names. Values that are stored in
+    /// blob files were read from these files, so no column has a blob index.
+    WideColumns(&'a [WideColumn<'a>]),
 }
 
 /// The compaction for which a filter is called.
@@ -32,10 +33,24 @@ pub struct FilterContext {
 pub enum FilterDecision {
     /// Keeps the record.
     Keep,
-    /// Removes the record, with all older versions of its key that no snapshot sees.
+    /// Removes the record. A value or an entity is replaced by a deletion of its key, and thus
+    /// older versions of the key are deleted, too, except for snapshots that see these. Keys that
+    /// the program removes by single deletions must be removed by [`FilterDecision::Purge`]
+    /// instead. A merge operand is removed alone.
     Remove,
-    /// Keeps the record, but with this value or operand.
+    /// Removes the record: a value or an entity is replaced by a single deletion of its key. This
+    /// is the decision for keys that the program removes by single deletions, since a key must not
+    /// have deletions of both kinds. The contract of
+    /// [`Db::single_delete`](crate::Db::single_delete) applies. Not for merge operands: the operand
+    /// is kept, and counts as a violation of the filter's contract.
+    Purge,
+    /// Keeps the record, but with this value or operand. An entity becomes a plain value.
     ChangeValue(Vec<u8>),
+    /// Keeps the record, but as a wide-column entity with these names and values of columns, in any
+    /// order. Names must differ; the default column has an empty name. If names are equal, or for a
+    /// merge operand, the record is kept as it is, and counts as a violation of the filter's
+    /// contract.
+    ChangeEntity(Vec<(Vec<u8>, Vec<u8>)>),
     /// Removes the record, and the records that follow it in the compaction's input up to, not
     /// including, this key. Removed keys get no deletion records, so older versions of them in
     /// deeper levels become visible again. If this key is not above the record's key, the record is
@@ -51,9 +66,10 @@ pub enum FilterDecision {
 /// values from a filter. Flushes do not call filters.
 ///
 /// Several threads may call a filter concurrently. A filter may drop the last handle to the
-/// database, but must not close the database. If a filter panics, the compaction keeps the record
-/// and goes on. Such violations of the filter's contract are written to the LOG, and counted by the
-/// property `tailwater.contract-violations`. Source: `include/rocksdb/compaction_filter.h`,
+/// database, but must not close the database. If a filter panics, or returns a decision that cannot
+/// be carried out, the compaction keeps the record and goes on. Such violations of the filter's
+/// contract are written to the LOG, and counted by the property `tailwater.contract-violations`.
+/// Source: `include/rocksdb/compaction_filter.h` (`FilterV3`),
 /// `db/compaction/compaction_iterator.cc`.
 ///
 /// ```
@@ -78,8 +94,7 @@ pub enum FilterDecision {
 ///         &self,
 ///         _context: &FilterContext,
 ///         key: &[u8],
-///         _kind: FilteredValue,
-///         _value: &[u8],
+///         _value: FilteredValue<'_>,
 ///     ) -> FilterDecision {
 ///         match key.starts_with(b"temporary/") {
 ///             true => FilterDecision::Remove,
@@ -107,8 +122,7 @@ pub trait CustomCompactionFilter: Send + Sync {
         &self,
         context: &FilterContext,
         key: &[u8],
-        kind: FilteredValue,
-        value: &[u8],
+        value: FilteredValue<'_>,
     ) -> FilterDecision;
 }
 
@@ -160,19 +174,23 @@ impl CompactionFilter {
         &self,
         context: &FilterContext,
         key: &[u8],
-        kind: FilteredValue,
-        value: &[u8],
+        value: FilteredValue<'_>,
     ) -> FilterDecision {
         match self {
-            Self::RemoveEmptyValues => match (kind, value) {
-                (FilteredValue::Plain, []) => FilterDecision::Remove,
+            Self::RemoveEmptyValues => match value {
+                FilteredValue::Plain([]) => FilterDecision::Remove,
                 _ => FilterDecision::Keep,
             },
             Self::Custom(custom) => {
-                let call = || custom.filter(context, key, kind, value);
+                let call = || custom.filter(context, key, value);
                 user_code::call("compaction filter", || custom.name(), call)
             }
         }
+    }
+
+    /// Whether the filter keeps every entity, so that it need not be called for entities.
+    pub(crate) fn keeps_entities(&self) -> bool {
+        matches!(self, Self::RemoveEmptyValues)
     }
 }
 

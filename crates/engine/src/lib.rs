@@ -125,6 +125,8 @@ pub use tailwater_format::comparator::{Comparator, CustomComparator};
 #[doc(inline)]
 pub use tailwater_format::key::Sequence;
 #[doc(inline)]
+pub use tailwater_format::wide_column::WideColumn;
+#[doc(inline)]
 pub use tailwater_io::Clock;
 #[doc(inline)]
 pub use tailwater_io::clock::SystemClock;

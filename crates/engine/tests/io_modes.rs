@@ -99,8 +99,7 @@ impl CustomCompactionFilter for Watch {
         &self,
         context: &FilterContext,
         _key: &[u8],
-        _kind: FilteredValue,
-        _value: &[u8],
+        _value: FilteredValue<'_>,
     ) -> FilterDecision {
         if self.calls.fetch_add(1, Ordering::Relaxed).is_multiple_of(61) {
             let files = OpenFiles::of(&self.directory);

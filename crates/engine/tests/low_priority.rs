@@ -28,7 +28,7 @@ impl CustomCompactionFilter for Watch {
         "Watch"
     }
 
-    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue<'_>) -> FilterDecision {
         let policy = policy_of_this_thread();
         let mut seen = self.0.lock().expect("no panic while it is held");
         if seen.last() != Some(&policy) {

@@ -199,7 +199,7 @@ impl CustomCompactionFilter for KeepsAll {
         "KeepsAll"
     }
 
-    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue<'_>) -> FilterDecision {
         FilterDecision::Keep
     }
 }

@@ -35,7 +35,7 @@ impl CustomCompactionFilter for Mine {
         self.0
     }
 
-    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue<'_>) -> FilterDecision {
         FilterDecision::Keep
     }
 }

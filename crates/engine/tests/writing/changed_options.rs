@@ -441,8 +441,7 @@ impl tailwater::CustomCompactionFilter for Halting {
         &self,
         _: &tailwater::FilterContext,
         _: &[u8],
-        _: tailwater::FilteredValue,
-        _: &[u8],
+        _: tailwater::FilteredValue<'_>,
     ) -> tailwater::FilterDecision {
         if !self.has_halted.swap(true, Ordering::Relaxed) {
             self.began.wait();

@@ -170,7 +170,7 @@ impl CustomCompactionFilter for Fused {
         "tests.Fused"
     }
 
-    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue<'_>) -> FilterDecision {
         self.0.burn(Object::CompactionFilter);
         FilterDecision::Keep
     }

@@ -2,7 +2,7 @@
 
 use tailwater_format::key::{Sequence, ValueType};
 use tailwater_format::timed_value;
-use tailwater_format::wide_column::{self, DEFAULT_COLUMN};
+use tailwater_format::wide_column::{self, DEFAULT_COLUMN, WideColumn};
 use tailwater_io::Purpose;
 
 use super::operands::Folding;
@@ -26,32 +26,56 @@ impl Merge {
     /// Applies the compaction filter to the current record, which is the newest version of its key.
     /// The filter may keep, remove or change the record, or skip to another key.
     pub(super) fn filter_record(&mut self) -> Result<Filtered> {
+        let Some(filter) = &self.rules.filter else { return Ok(Filtered::Left) };
         let stored = self.source.value();
         let decision = match self.value_type {
-            ValueType::Value => self.decision(FilteredValue::Plain, stored),
+            ValueType::Value => self.decision(FilteredValue::Plain(stored)),
             ValueType::BlobIndex => {
                 let value = self.read_blob(stored)?;
-                self.decision(FilteredValue::Plain, &value)
+                self.decision(FilteredValue::Plain(&value))
             }
-            ValueType::WideColumnEntity => self.decision(FilteredValue::WideColumns, stored),
+            ValueType::WideColumnEntity if !filter.keeps_entities() => {
+                let mut columns =
+                    wide_column::decode(stored).map_err(|error| self.damaged(error))?;
+                let blobs = columns.iter().filter(|column| column.is_blob_index);
+                let blobs = blobs.map(|column| self.read_blob(column.value));
+                let blobs: Vec<Vec<u8>> = blobs.collect::<Result<_>>()?;
+                let in_blobs = columns.iter_mut().filter(|column| column.is_blob_index);
+                for (column, value) in in_blobs.zip(&blobs) {
+                    *column = WideColumn::new(column.name, value);
+                }
+                self.decision(FilteredValue::WideColumns(&columns))
+            }
             _ => return Ok(Filtered::Left),
         };
         match decision {
             Ok(FilterDecision::Keep) => {}
-            Ok(FilterDecision::Remove) => {
-                self.dropped.filtered += 1;
-                self.value_type = ValueType::Deletion;
-                self.value = Value::Empty;
-            }
+            Ok(FilterDecision::Remove) => self.remove_record(ValueType::Deletion),
+            Ok(FilterDecision::Purge) => self.remove_record(ValueType::SingleDeletion),
             Ok(FilterDecision::ChangeValue(value)) => {
                 self.value_type = ValueType::Value;
                 self.changed = value;
                 self.value = Value::Changed;
             }
+            Ok(FilterDecision::ChangeEntity(columns)) => match encode(columns) {
+                Ok(entity) => {
+                    self.value_type = ValueType::WideColumnEntity;
+                    self.changed = entity;
+                    self.value = Value::Changed;
+                }
+                Err(error) => self.note_filter(&error.to_string()),
+            },
             Ok(FilterDecision::RemoveAndSkipUntil(until)) => return self.skip_until(&until),
             Err(panicked) => self.note_filter(&panicked),
         }
         Ok(Filtered::Left)
+    }
+
+    /// Replaces the current record by a deletion or single deletion of its key.
+    fn remove_record(&mut self, deletion: ValueType) {
+        self.dropped.filtered += 1;
+        self.value_type = deletion;
+        self.value = Value::Empty;
     }
 
     /// Applies the compaction filter to the source's current operand. Unless the filter removed the
@@ -60,7 +84,7 @@ impl Merge {
         let mut is_changed = false;
         // The compaction filter is not called for operands that a snapshot sees.
         if self.rules.filter.is_some() && !self.rules.snapshots.see(sequence) {
-            match self.decision(FilteredValue::MergeOperand, self.source.value()) {
+            match self.decision(FilteredValue::MergeOperand(self.source.value())) {
                 Ok(FilterDecision::Keep) => {}
                 Ok(FilterDecision::Remove) => {
                     self.dropped.filtered += 1;
@@ -69,6 +93,9 @@ impl Merge {
                 Ok(FilterDecision::ChangeValue(value)) => {
                     self.changed = value;
                     is_changed = true;
+                }
+                Ok(FilterDecision::Purge | FilterDecision::ChangeEntity(_)) => {
+                    self.note_filter("a decision that is not possible for a merge operand");
                 }
                 Ok(FilterDecision::RemoveAndSkipUntil(until)) => {
                     if self.skip_until(&until)? == Filtered::Skipped {
@@ -86,14 +113,10 @@ impl Merge {
     ///
     /// # Errors
     /// A description of the panic, if the filter panics.
-    fn decision(
-        &self,
-        kind: FilteredValue,
-        value: &[u8],
-    ) -> std::result::Result<FilterDecision, String> {
+    fn decision(&self, value: FilteredValue<'_>) -> std::result::Result<FilterDecision, String> {
         let Some(filter) = &self.rules.filter else { return Ok(FilterDecision::Keep) };
         let context = FilterContext { level: self.rules.level };
-        panics::catch_user_code(|| filter.filter(&context, self.source.user_key(), kind, value))
+        panics::catch_user_code(|| filter.filter(&context, self.source.user_key(), value))
     }
 
     #[cold]
@@ -172,4 +195,14 @@ impl Merge {
 /// operator's panic.
 fn keeps_columns(operator: &MergeOperator) -> std::result::Result<bool, String> {
     panics::catch_user_code(|| operator.keeps_entity_columns())
+}
+
+/// Encodes an entity with columns in any order.
+fn encode(mut columns: Vec<(Vec<u8>, Vec<u8>)>) -> tailwater_format::Result<Vec<u8>> {
+    columns.sort();
+    let columns: Vec<WideColumn<'_>> =
+        columns.iter().map(|(name, value)| WideColumn::new(name, value)).collect();
+    let mut entity = Vec::new();
+    wide_column::encode(&columns, &mut entity)?;
+    Ok(entity)
 }

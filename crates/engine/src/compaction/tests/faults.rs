@@ -1,11 +1,15 @@
 //! Tests of compactions that fail, and of the files that remain afterwards.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tailwater_format::key::ValueType;
 use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
 
 use super::scene::{Record, Scene};
+use crate::compaction_filter::{
+    CompactionFilter, CustomCompactionFilter, FilterContext, FilterDecision, FilteredValue,
+};
 use crate::error::ErrorKind;
 
 /// Returns a scene with two overlapping tables in level 0. Each has `count` records.
@@ -56,14 +60,32 @@ fn a_table_with_a_value_that_does_not_decode_is_named() {
     // The entity has one column, whose name is missing.
     let entity = Record::new("a", 5, ValueType::WideColumnEntity, "\u{1}\u{1}");
     let operand = Record::new("a", 6, ValueType::Merge, "x");
-    let mut scene = Scene::new("merge_operator=stringappend");
-    scene.add_table(0, &[operand, entity], None);
-    let path = scene.directory.join(format!("{:06}.sst", scene.files(0)[0].number()));
-    let compaction = scene.levels(&[0, 6]);
-    let error = scene.compact(compaction).unwrap_err();
-    assert!(error.is_corruption() && error.to_string().contains("key 'a'"), "{error}");
-    assert_eq!(error.path(), Some(&*path), "{error}");
-    assert_eq!(scene.file_count(), 1);
+    for (records, has_filter) in [(vec![operand, entity.clone()], false), (vec![entity], true)] {
+        let mut scene = Scene::new("merge_operator=stringappend");
+        if has_filter {
+            scene.filter = Some(CompactionFilter::Custom(Arc::new(KeepsAll)));
+        }
+        scene.add_table(0, &records, None);
+        let path = scene.directory.join(format!("{:06}.sst", scene.files(0)[0].number()));
+        let compaction = scene.levels(&[0, 6]);
+        let error = scene.compact(compaction).unwrap_err();
+        assert!(error.is_corruption() && error.to_string().contains("key 'a'"), "{error}");
+        assert_eq!(error.path(), Some(&*path), "{error}");
+        assert_eq!(scene.file_count(), 1);
+    }
+}
+
+/// A compaction filter that sees entities, and keeps them.
+struct KeepsAll;
+
+impl CustomCompactionFilter for KeepsAll {
+    fn name(&self) -> &str {
+        "KeepsAll"
+    }
+
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue<'_>) -> FilterDecision {
+        FilterDecision::Keep
+    }
 }
 
 #[test]

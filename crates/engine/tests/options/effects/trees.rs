@@ -19,7 +19,7 @@ impl CustomCompactionFilter for NoneStays {
         "none.stays"
     }
 
-    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+    fn filter(&self, _: &FilterContext, _: &[u8], _: FilteredValue<'_>) -> FilterDecision {
         FilterDecision::Remove
     }
 }

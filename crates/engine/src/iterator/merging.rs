@@ -300,8 +300,8 @@ impl MergingIterator {
     }
 
     /// Whether leaf `a` comes before leaf `b` in the current direction. A leaf without a position
-    /// comes last. If both leaves have the same internal key, the record of the newer leaf counts as
-    /// the newer one, as in a get. This happens in databases that RocksDB repaired: it gives the
+    /// comes last. If both leaves have the same internal key, the record of the newer leaf counts
+    /// as the newer one, as in a get. This happens in databases that RocksDB repaired: it gives the
     /// records of ingested tables sequence number 0.
     #[inline]
     fn beats(&self, a: usize, b: usize) -> bool {

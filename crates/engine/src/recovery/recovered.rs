@@ -131,8 +131,8 @@ impl Recovered {
                     .context
                     .info_log
                     .info(format_args!("removed leftover file {}", path.display())),
-                // The directories were listed when the database began to be opened. A temporary file
-                // found there may have been overwritten and renamed since.
+                // The directories were listed when the database began to be opened. A temporary
+                // file found there may have been overwritten and renamed since.
                 Err(error) if error.is_not_found() => {}
                 Err(error) => {
                     self.context

@@ -175,8 +175,8 @@ impl ObsoleteFiles {
         list.pauses == 0
     }
 
-    /// Ends the removal of files, because the database is closed. The next opening removes the files
-    /// that are left.
+    /// Ends the removal of files, because the database is closed. The next opening removes the
+    /// files that are left.
     pub(crate) fn close(&self) {
         self.list().is_closed = true;
     }

@@ -54,7 +54,7 @@ fn blob_files_without_live_blobs_are_removed() {
 
         let db = open(&path, &context);
         let (default, other) = (family(&db, "default"), family(&db, "other"));
-        db.delete_range_cf(&default, &key(0, 0), b"~").expect("a deletion");
+        db.delete_range_cf(&default, key(0, 0), b"~").expect("a deletion");
         compact(&db, &default, &context);
         wait_for_blob_files(&path, FILES, &context);
         db.drop_cf(&other).expect("dropping");

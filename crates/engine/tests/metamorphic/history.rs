@@ -112,8 +112,8 @@ impl History {
         let mut generator = Generator::new(rng.fork(), orders.clone());
         let mut steps = Vec::new();
         if rng.u8(..3) == 0 {
-            // The first file of a new database gets sequence number 0, and so does a snapshot before
-            // the first write.
+            // The first file of a new database gets sequence number 0, and so does a snapshot
+            // before the first write.
             let family = generator.rng.usize(..FAMILIES.len());
             let files = vec![generator.file(family)];
             steps.extend([Step::Ingest { family, files }, Step::TakeSnapshot]);

@@ -19,8 +19,8 @@ const FILES: [&str; 2] = ["/outside/first.sst", "/outside/second.sst"];
 const BOUNDS: [&str; 2] = ["a", "z"];
 const KEYS: [&str; 3] = ["k", "l", "m"];
 
-/// Options with which a compaction of the whole database has steps above the last level, and options
-/// with which it does not.
+/// Options with which a compaction of the whole database has steps above the last level, and
+/// options with which it does not.
 const SHAPES: [&str; 2] = ["", "level_compaction_dynamic_level_bytes=false;num_levels=4"];
 
 type Contents = BTreeMap<String, String>;

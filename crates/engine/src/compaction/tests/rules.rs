@@ -362,8 +362,8 @@ fn operands_that_cannot_be_merged_are_kept() {
 }
 
 /// Regression test: tables with the same internal key were merged in a random order, so an iterator
-/// or a compaction could take the value that a get did not see. Tables that RocksDB has repaired may
-/// have such keys.
+/// or a compaction could take the value that a get did not see. Tables that RocksDB has repaired
+/// may have such keys.
 #[test]
 fn the_newer_table_precedes_if_internal_keys_are_equal() {
     let mut scene = Scene::new("merge_operator=stringappend");

@@ -20,7 +20,7 @@ pub(crate) use working_thread::{WorkingThread, is_working_for};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
@@ -238,6 +238,7 @@ impl Background {
 
     /// Waits for the next task of the flushing thread.
     pub(crate) fn next_flush(&self) -> Task {
+        let idle_at = Instant::now() + IDLE;
         let mut state = self.lock();
         loop {
             if state.closing {
@@ -246,20 +247,19 @@ impl Background {
             if std::mem::take(&mut state.flush_wanted) {
                 return Task::Flush;
             }
-            let waited = self.wanted.wait_timeout(state, IDLE);
-            let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = next;
-            if timeout.timed_out() && !state.flush_wanted && !state.closing {
+            let left = idle_at.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 return Task::Idle;
             }
+            let waited = self.wanted.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Waits until compaction thread `number`, counted from 0, is to look for a compaction: on
-    /// request, or after `period`. The wait is longer while this thread is not allowed to start a
-    /// compaction, for example because compactions are paused. Returns `None` if the thread must
-    /// end.
-    pub(crate) fn next_compaction(&self, number: usize, period: Duration) -> Option<Running<'_>> {
+    /// Waits until compaction thread `number`, counted from 0, is requested to look for a
+    /// compaction. The wait is longer while this thread is not allowed to start a compaction, for
+    /// example because compactions are paused. Returns `None` if the thread must end.
+    pub(crate) fn next_compaction(&self, number: usize) -> Option<Running<'_>> {
         let at_a_time =
             |state: &State| if self.pressure.is_behind() { state.compactions_max } else { 1 };
         let rests = |state: &State| {
@@ -268,14 +268,10 @@ impl Background {
                 || number >= state.compactions_max
                 || state.own_compactions >= at_a_time(state)
         };
-        let state = self.lock();
         let waits =
             |state: &mut State| !state.closing && (!state.compaction_wanted || rests(state));
-        let waited = self.wanted.wait_timeout_while(state, period, waits);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        while rests(&state) && !state.closing {
-            state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        let waited = self.wanted.wait_while(self.lock(), waits);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
         if state.closing {
             return None;
         }
@@ -483,13 +479,14 @@ mod tests {
         let pressure = Arc::new(CompactionPressure::default());
         let background = Arc::new(Background::new(Arc::clone(&pressure)));
         background.set_compactions_max(2);
-        let period = Duration::from_millis(1);
-        let first = background.next_compaction(0, period);
+        background.compact_soon();
+        let first = background.next_compaction(0);
         assert!(first.is_some());
+        background.compact_soon();
         let (done, is_done) = std::sync::mpsc::channel();
         let of_second = Arc::clone(&background);
         let second = thread::spawn("second", move || {
-            done.send(of_second.next_compaction(1, period).is_some()).expect("somebody listens");
+            done.send(of_second.next_compaction(1).is_some()).expect("somebody listens");
         })
         .expect("a thread");
         let rested = is_done.recv_timeout(Duration::from_millis(20));
@@ -527,8 +524,9 @@ mod tests {
     fn another_thread_compacts_after_the_first_has_ended() {
         let background = Background::new(Arc::default());
         background.set_compactions_max(2);
-        let period = Duration::from_millis(1);
-        drop(background.next_compaction(1, period));
-        assert!(background.next_compaction(1, period).is_some());
+        background.compact_soon();
+        drop(background.next_compaction(1));
+        background.compact_soon();
+        assert!(background.next_compaction(1).is_some());
     }
 }

@@ -21,6 +21,15 @@ pub(super) struct Picked {
     cursor: Option<CompactCursor>,
 }
 
+/// What a column family's tables need.
+enum Look {
+    /// This compaction is due.
+    Due(Picked),
+    /// No compaction is due. The next table becomes due because of its age at this time, in
+    /// seconds since 1970; `u64::MAX` if none does.
+    DueAt(u64),
+}
+
 /// A compaction with claimed inputs. Dropping it releases them.
 pub(super) struct Claim<'w> {
     versions: &'w Versions,
@@ -64,25 +73,37 @@ impl CompactionScheduler {
     }
 
     /// Picks and claims a compaction of the first column family that has one due. Each call starts
-    /// with the next column family in turn.
+    /// with the next column family in turn. If there is none, computes when the next compaction
+    /// becomes due by time.
     pub(super) fn claim_next(&self) -> Option<Claim<'_>> {
+        self.looked_ns.store(self.context.clock.monotonic_ns(), Ordering::Relaxed);
         let families = self.context.shared.family_set();
         let count = families.iter().count();
         let first = self.next_compacted.fetch_add(1, Ordering::Relaxed);
+        let mut next_due_s = u64::MAX;
         let mut versions = self.versions.lock_to_claim();
         for turn in 0..count {
             let Some(family) = families.iter().nth((first + turn) % count.max(1)) else { continue };
             if !family.compacts_by_itself() {
                 continue;
             }
-            let picked = self.with_context(&versions, family, |context| {
-                picker::pick(context).map(|compaction| Picked::new(context, compaction))
-            });
-            if let Some(picked) = picked.flatten() {
-                return self.claim(&mut versions, family, picked);
+            match self.with_context(&versions, family, Self::look) {
+                Some(Look::Due(picked)) => return self.claim(&mut versions, family, picked),
+                Some(Look::DueAt(time_s)) => next_due_s = next_due_s.min(time_s),
+                None => {}
             }
         }
+        // Stored while the versions are locked, so that an older time never overwrites a newer one.
+        self.next_due_s.store(next_due_s, Ordering::Relaxed);
         None
+    }
+
+    /// Picks a compaction of a column family, unless none is due.
+    fn look(context: &PickContext<'_>) -> Look {
+        match picker::pick(context) {
+            Some(compaction) => Look::Due(Picked::new(context, compaction)),
+            None => Look::DueAt(picker::next_due_s(context).unwrap_or(u64::MAX)),
+        }
     }
 
     /// Claims a picked compaction. The caller must have held the version lock since the compaction

@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use super::LowPriority;
 use super::claim::Claim;
@@ -47,12 +46,9 @@ enum Ended {
 impl CompactionScheduler {
     /// Runs the loop of compaction thread `number`, counted from 0, until the database is closed.
     pub(crate) fn run_compactions(&self, number: usize) {
-        let period = || {
-            Duration::from_secs(self.context.options.now().max_compaction_trigger_wakeup_seconds)
-        };
         let interval_us = self.context.options.fixed().bgerror_resume_retry_interval;
         let mut backoff = Backoff::new(interval_us);
-        while let Some(running) = self.context.background.next_compaction(number, period()) {
+        while let Some(running) = self.context.background.next_compaction(number) {
             let asked = self.context.background.asked();
             let ended = self.compaction_round(&running);
             drop(running);
@@ -102,13 +98,32 @@ impl CompactionScheduler {
         let _ = self.context.round(FailedPart::Upkeep, CLEANING, clean);
     }
 
-    /// Wakes the compaction threads if the release of a snapshot has changed which obsolete records
-    /// of the last level can be dropped.
-    pub(crate) fn check_due_after_release(&self) {
+    /// Wakes the compaction threads if a compaction may have become due although no table was
+    /// added: a table has reached an age at which it is due, or the release of a snapshot has
+    /// changed which obsolete records of the last level can be dropped. Also wakes them if none has
+    /// looked for a compaction for `max_compaction_trigger_wakeup_seconds`.
+    pub(crate) fn wake_if_due(&self) {
         let oldest = self.context.shared.snapshots.oldest_at_release();
-        if self.oldest_looked_at.swap(oldest, Ordering::Relaxed) != oldest {
+        let is_released = self.oldest_looked_at.swap(oldest, Ordering::Relaxed) != oldest;
+        let is_due = self.context.now_s() >= self.next_due_s.load(Ordering::Relaxed);
+        if is_released || is_due || self.is_check_due() {
             self.context.background.compact_soon();
         }
+    }
+
+    /// Whether no thread has looked for a compaction for `max_compaction_trigger_wakeup_seconds`.
+    fn is_check_due(&self) -> bool {
+        let longest_s = self.context.options.now().max_compaction_trigger_wakeup_seconds;
+        let now_ns = self.context.clock.monotonic_ns();
+        let since_ns = now_ns.saturating_sub(self.looked_ns.load(Ordering::Relaxed));
+        let is_due = since_ns >= longest_s.saturating_mul(1_000_000_000);
+        if is_due {
+            self.looked_ns.store(now_ns, Ordering::Relaxed);
+            self.context.info_log.info(format_args!(
+                "looking for due compactions, {longest_s} seconds after the last time"
+            ));
+        }
+        is_due
     }
 
     /// Resumes compactions in the column families in which they stopped because of damaged tables.

@@ -89,12 +89,12 @@ impl Database {
                 self.flushes.flush_round();
             }
             let upkeep = || {
-                match task {
-                    Task::Flush => self.compactions.compact_soon(),
-                    Task::Idle | Task::End => self.compactions.check_due_after_release(),
+                if task == Task::Flush {
+                    self.compactions.compact_soon();
                 }
                 // If a lock was lost, the failure is latched.
                 let _ = self.context.check_locks();
+                self.compactions.wake_if_due();
                 self.dump_statistics_if_due();
                 self.writes.sample_write_times_if_due();
             };
@@ -121,13 +121,15 @@ impl Database {
         }
     }
 
-    /// Resumes writes after a shortage, if possible. Then frees retired memory, and removes the
-    /// obsolete files that no reader uses, with a pause after each.
+    /// Resumes writes after a shortage, if possible. Then removes the logs that no follower needs
+    /// any more, frees retired memory, and removes the obsolete tables that no reader uses, with a
+    /// pause after each.
     fn clean(&self) {
         // Writes are resumed by the cleaning thread, not by the flushing thread. Resuming waits
         // until the leader of the write queue gives up the lead, and the leader may be waiting for
         // a flush.
         self.resume_after_shortage();
+        self.flushes.release_followed_logs();
         epoch::collect();
         heavy::collect();
         let rest = |pause| self.context.background.sleep(pause);

@@ -63,6 +63,14 @@ impl FlushScheduler {
         unneeded.into_iter().for_each(|path| obsolete.remove(path));
     }
 
+    /// Releases the logs that were kept only for followers which no longer need them.
+    pub(crate) fn release_followed_logs(&self) {
+        let keeps_any = self.logs.lock().keeps_for_followers();
+        if keeps_any {
+            self.release_logs();
+        }
+    }
+
     /// Syncs all logs but the current one, if there are several column families. To be called
     /// before the MANIFEST adds tables. Otherwise a crash could keep newer data of one column
     /// family, which is in the tables, and lose older data of another, which is only in unsynced

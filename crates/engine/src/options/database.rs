@@ -94,7 +94,8 @@ option_table! {
     pub struct DbOptions {
         /// Reads only the footer of each table when the database is opened.
         fast_sst_open: bool = false, Mutable, NoEffect("opening a table reads its footer, properties, index and filter");
-        /// Maximum interval between checks for compactions that are due by time, in seconds.
+        /// Maximum interval between checks for due compactions, in seconds. A compaction that
+        /// becomes due because of a table's age starts without such a check.
         max_compaction_trigger_wakeup_seconds: u64 = 43_200, Mutable, Honoured;
         /// Writes the MANIFEST in a form that recovery reads faster.
         optimize_manifest_for_recovery: bool = false, Mutable,

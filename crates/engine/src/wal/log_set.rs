@@ -477,6 +477,11 @@ impl LogSet {
         self.removable(unneeded)
     }
 
+    /// Whether logs that are no longer needed are kept for followers.
+    pub(crate) fn keeps_for_followers(&self) -> bool {
+        !self.held.is_empty()
+    }
+
     /// Returns the files of the logs that may be removed.
     fn removable(&self, numbers: impl IntoIterator<Item = u64>) -> Vec<PathBuf> {
         let numbers = numbers.into_iter().filter(|&number| number >= self.options.first_removable);

@@ -25,6 +25,7 @@ mod full_disk;
 mod fuse;
 mod gate;
 mod groups_in_flight;
+mod idle;
 mod ingested_records;
 mod ingestion;
 mod installations;

@@ -1,6 +1,7 @@
 //! Helpers of the tests in this folder.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use tailwater::inspect::table::{Entry, TableFile};
 use tailwater::verify::{Finding, Severity, verify};
@@ -12,6 +13,18 @@ use tailwater_io::{IoMode, Purpose, Storage};
 pub(crate) use crate::database::{
     default_family, failure, logs, names, options, simulated, synced, unlogged,
 };
+
+/// Maximum time to wait for something that must happen. A test that waits longer fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until `is_so` returns true. Fails if it never does; `what` names it in the message.
+pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// Puts a value into the default column family.
 pub(crate) fn put(db: &Db, key: &str, value: &str) -> Result<()> {

@@ -104,6 +104,15 @@ pub(crate) fn pick(context: &PickContext<'_>) -> Option<Compaction> {
     }
 }
 
+/// Returns the next time at which a table becomes due for compaction because of its age, in seconds
+/// since 1970. Tables that are due already do not count. `None` if no table ever becomes due.
+pub(crate) fn next_due_s(context: &PickContext<'_>) -> Option<u64> {
+    match context.options.compaction_style {
+        CompactionStyle::Level => Tree::new(context).next_due_s(),
+        CompactionStyle::Universal | CompactionStyle::Fifo | CompactionStyle::None => None,
+    }
+}
+
 /// Whether a compaction is needed, even if it is not yet possible.
 pub(crate) fn needs_compaction(context: &PickContext<'_>) -> bool {
     match context.options.compaction_style {

@@ -173,7 +173,7 @@ impl Scene {
 
     /// Returns the text of the LOG.
     pub(super) fn log(&self) -> String {
-        String::from_utf8(read(&self.disk, &Path::new(DB).join("LOG"))).expect("text")
+        log(&self.disk)
     }
 }
 
@@ -182,6 +182,11 @@ pub(super) fn names_in(disk: &SimStorage, directory: &str, part: &str) -> Vec<St
     let entries = disk.list(directory.as_ref()).unwrap_or_default();
     let names = entries.into_iter().map(|entry| entry.name);
     names.filter(|name| name.contains(part)).collect()
+}
+
+/// Returns the text of the LOG of the database on `disk`.
+pub(super) fn log(disk: &SimStorage) -> String {
+    String::from_utf8(read(disk, &Path::new(DB).join("LOG"))).expect("text")
 }
 
 /// Returns the contents of a file.

@@ -16,8 +16,8 @@ use super::world::{World, internal_key};
 use crate::compaction::picker::tree::Tree;
 use crate::compaction::picker::{
     BottommostRewrite, LevelTargets, ManualPick, ManualRange, ManualStep, first_step, is_behind,
-    needs_compaction, next_cursor, next_step, output_path, pending_compaction_bytes, pick,
-    pick_range,
+    needs_compaction, next_cursor, next_due_s, next_step, output_path, pending_compaction_bytes,
+    pick, pick_range,
 };
 use crate::version::{Compaction, InputLevel, Reason};
 
@@ -105,6 +105,10 @@ fn run(world: &mut World, line: &str) -> String {
         "behind" => {
             let pending = pending_compaction_bytes(&world.version, &world.options);
             return is_behind(&world.version, &world.options, pending).to_string();
+        }
+        "next-due" => {
+            let due_s = next_due_s(&world.context());
+            return due_s.map_or_else(|| "never".to_owned(), |due_s| due_s.to_string());
         }
         "scores" => return scores(world),
         "targets" => return targets(world),

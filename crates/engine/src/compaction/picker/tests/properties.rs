@@ -9,8 +9,8 @@ use super::notation::describe;
 use super::world::{World, exclusive_end, internal_key, number_key};
 use crate::compaction::picker::tree::Tree;
 use crate::compaction::picker::{
-    BottommostRewrite, ManualPick, ManualRange, first_step, needs_compaction, next_step,
-    pending_compaction_bytes, pick, pick_range,
+    BottommostRewrite, ManualPick, ManualRange, first_step, needs_compaction, next_due_s,
+    next_step, pending_compaction_bytes, pick, pick_range,
 };
 use crate::table::FileStatistics;
 
@@ -177,6 +177,36 @@ fn compactions_keep_the_invariants_and_terminate() {
             world.oldest_snapshot += random.u64(0..200);
             add_to_level_0(&mut world, &mut random, count);
         }
+    }
+}
+
+/// Returns the numbers of the tables that are due because of their age.
+fn due_by_age(world: &World) -> Vec<u64> {
+    let context = world.context();
+    let tree = Tree::new(&context);
+    let due = [tree.marked_at_the_bottom(), tree.marked_by_ttl(), tree.marked_by_period()];
+    due.iter().flatten().map(|(_, file)| file.number()).collect()
+}
+
+#[test]
+fn tables_become_due_at_the_predicted_time() {
+    for (seed, mut random) in rounds(300) {
+        let mut world = random_world(&mut random);
+        settle(&mut world, &mut random).unwrap_or_else(|e| panic!("TAILWATER_SEED={seed}: {e}"));
+        while let Some(due_s) = next_due_s(&world.context()) {
+            let before = due_by_age(&world);
+            assert!(due_s > world.now_s, "TAILWATER_SEED={seed}");
+            for now_s in [random.u64(world.now_s..due_s), due_s - 1] {
+                world.now_s = now_s;
+                assert_eq!(due_by_age(&world), before, "TAILWATER_SEED={seed}");
+                assert_eq!(next_due_s(&world.context()), Some(due_s), "TAILWATER_SEED={seed}");
+            }
+            world.now_s = due_s;
+            assert!(due_by_age(&world).len() > before.len(), "TAILWATER_SEED={seed}");
+        }
+        let last = due_by_age(&world);
+        world.now_s += 1_000_000;
+        assert_eq!(due_by_age(&world), last, "TAILWATER_SEED={seed}");
     }
 }
 

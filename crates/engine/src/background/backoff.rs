@@ -1,4 +1,4 @@
-//! Pauses between attempts of work that failed for lack of disk space.
+//! Pauses between attempts of work that failed for lack of disk space or file descriptors.
 
 use std::time::Duration;
 

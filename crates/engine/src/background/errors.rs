@@ -3,8 +3,8 @@
 //! | where | a shortage | another failure | how it ends |
 //! |---|---|---|---|
 //! | log | latched | latched | a shortage: `resume` flushes and begins a new log; else reopening |
-//! | flush | retried with growing pauses | latched | `resume` |
-//! | compaction | retried later | `Io`: retried once, then latched; else latched | `resume` |
+//! | flush | retried after growing pauses | latched | `resume` |
+//! | compaction | likewise | `Io`: retried once, then latched; else latched | `resume` |
 //! | damage in a compaction's inputs | - | the column family is no longer compacted | `resume` |
 //! | a violated contract | - | no failure: it is reported, see [`crate::contracts`] | - |
 //! | MANIFEST | latched | latched | `resume` writes a new one |
@@ -16,9 +16,10 @@
 //! A compaction is retried only if it failed while tables were read or written, not if its outputs
 //! cannot be opened.
 //!
-//! A shortage is a lack of space or of descriptors. After a shortage of descriptors the database
-//! resumes on its own. A failure is not latched if the state on disk is certain: for example, if a
-//! new log or MANIFEST cannot be created, the old one is unchanged.
+//! A shortage is a lack of space or of descriptors. What is retried after a shortage is not latched
+//! ([`super::Retries`]): its error ends the waits for this work. After a shortage of descriptors
+//! that is latched, the database resumes on its own. A failure is not latched if the state on disk
+//! is certain: for example, if a new log or MANIFEST cannot be created, the old one is unchanged.
 //!
 //! Upkeep is background work that nobody waits for: removing files, preallocating logs, writing
 //! statistics. Installation is the step in which an edit that is in the MANIFEST becomes visible to
@@ -205,16 +206,16 @@ impl ErrorState {
     }
 
     /// Whether the database should try to resume by itself after the latched failure. It does so
-    /// only if file descriptors were exhausted, and at most `most` times for each failure. If the
-    /// result is true, counts an attempt.
-    pub(crate) fn takes_try(&self, most: i32) -> bool {
+    /// only if file descriptors were exhausted, and at most `most` times for each failure. If so,
+    /// counts an attempt and returns its number, counted from 1.
+    pub(crate) fn take_try(&self, most: i32) -> Option<i32> {
         let mut latched = self.lock();
         let is_due = latched.tries < most
             && latched.failure.as_ref().is_some_and(|(part, error)| {
                 error.is_out_of_descriptors() && Self::can_resume(*part, error)
             });
         latched.tries += i32::from(is_due);
-        is_due
+        is_due.then_some(latched.tries)
     }
 
     /// Returns the latched error, if there is one.
@@ -294,18 +295,18 @@ mod tests {
     #[test]
     fn automatic_resumes_follow_only_descriptor_shortages_and_are_limited() {
         let errors = ErrorState::default();
-        assert!(!errors.takes_try(5));
+        assert_eq!(errors.take_try(5), None);
         errors.latch(FailedPart::Flush, Error::new(ErrorKind::NoSpace, "a full disk"));
-        assert!(!errors.takes_try(5));
+        assert_eq!(errors.take_try(5), None);
         let shortage = || {
             let cause = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
             Error::from(tailwater_io::Error::new(Operation::Open, Path::new("/file"), cause))
         };
         errors.latch(FailedPart::Manifest, shortage());
-        assert!(!errors.takes_try(0));
-        assert_eq!((0..10).filter(|_| errors.takes_try(2)).count(), 2);
+        assert_eq!(errors.take_try(0), None);
+        assert_eq!([(); 3].map(|()| errors.take_try(2)), [Some(1), Some(2), None]);
         errors.latch(FailedPart::Log, shortage());
-        assert!(errors.takes_try(1), "another failure is counted anew");
+        assert_eq!(errors.take_try(1), Some(1), "another failure is counted anew");
     }
 
     #[test]

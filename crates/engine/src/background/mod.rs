@@ -9,13 +9,18 @@
 //! Threads end for no other reason. A thread that panics, for example in user code, continues to
 //! run. The panic counts as a failure of the thread's current round of work: later writes are
 //! refused, and waiting callers get the error.
+//!
+//! Flushes and compactions that lack disk space or file descriptors are retried after a pause.
+//! Until a retry succeeds, callers that wait for such work get its error.
 
 mod backoff;
 mod errors;
+mod retries;
 mod working_thread;
 
-pub(crate) use backoff::Backoff;
+use backoff::Backoff;
 pub(crate) use errors::{ErrorState, FailedPart};
+pub(crate) use retries::{Attempt, Retries};
 pub(crate) use working_thread::{WorkingThread, is_working_for};
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +49,11 @@ pub(crate) struct Background {
     done: Condvar,
     /// Set when running compactions must stop.
     cancelling: Arc<AtomicBool>,
+    /// The flushes that lack disk space or file descriptors. Their lock is taken while `state` is
+    /// locked, never the reverse.
+    flush_retries: Retries,
+    /// The compactions that lack disk space or file descriptors; locked like `flush_retries`.
+    compaction_retries: Retries,
 }
 
 #[derive(Debug, Default)]
@@ -55,10 +65,6 @@ struct State {
     /// Whether the cleaning thread must close the database, because the thread that dropped the
     /// last handle cannot.
     abandoned: bool,
-    /// Counts of requests to retry work that failed for lack of space.
-    asked: RetryRequests,
-    /// Whether no background compaction may start, because one recently failed for lack of space.
-    compactions_rest: bool,
     /// Maximum number of concurrent background compactions while compactions are behind. At other
     /// times, at most one runs.
     compactions_max: usize,
@@ -75,26 +81,6 @@ struct State {
     /// Number of rounds of flushing that the flushing thread has completed, with or without an
     /// error. In a round, the thread flushes the memtables that are due.
     rounds: u64,
-    /// The error of the last round of flushing, if it failed.
-    failure: Option<Error>,
-}
-
-/// For each kind of request to retry work that failed for lack of space, the number of requests so
-/// far. After a new request, a thread that waits to retry does so immediately.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct RetryRequests {
-    /// Number of notifications that space may have become available. They also reset the backoff.
-    resumes: u64,
-    /// Number of requests for a flush, for example by `Db::flush`.
-    flushes: u64,
-}
-
-impl RetryRequests {
-    /// Whether a notification that space may have become available has arrived since `before` was
-    /// returned by [`Background::asked`].
-    pub(crate) fn was_resumed_since(&self, before: Self) -> bool {
-        self.resumes != before.resumes
-    }
 }
 
 /// The next task of the cleaning thread.
@@ -131,49 +117,56 @@ pub(crate) struct Working<'b> {
 }
 
 impl Background {
-    /// Creates the state for a database with this compaction pressure.
-    pub(crate) fn new(pressure: Arc<CompactionPressure>) -> Self {
+    /// Creates the state for a database with this compaction pressure. Work that fails for lack of
+    /// disk space or file descriptors is retried after pauses with the interval
+    /// `retry_interval_us`, in microseconds; with `None`, it is retried by the next call that
+    /// requests such work.
+    pub(crate) fn new(pressure: Arc<CompactionPressure>, retry_interval_us: Option<u64>) -> Self {
         Self {
             state: Mutex::default(),
             pressure,
             wanted: Condvar::new(),
             done: Condvar::new(),
             cancelling: Arc::default(),
+            flush_retries: Retries::new(retry_interval_us),
+            compaction_retries: Retries::new(retry_interval_us),
         }
     }
 
-    /// Requests a flush of sealed memtables. If the flushing thread backs off for lack of space,
-    /// the backoff continues.
+    /// Returns the flushes that lack disk space or file descriptors, and are retried.
+    pub(crate) fn flush_retries(&self) -> &Retries {
+        &self.flush_retries
+    }
+
+    /// Returns the compactions that lack disk space or file descriptors, and are retried.
+    pub(crate) fn compaction_retries(&self) -> &Retries {
+        &self.compaction_retries
+    }
+
+    /// Returns the error of a flush or a compaction that lacks disk space or file descriptors, and
+    /// is retried; `None` if there is none.
+    pub(crate) fn shortage(&self) -> Option<Error> {
+        self.flush_retries.any_error().or_else(|| self.compaction_retries.any_error())
+    }
+
+    /// Requests a flush of sealed memtables, except those whose flush waits for a retry.
     pub(crate) fn flush_soon(&self) {
         self.lock().flush_wanted = true;
         self.wanted.notify_all();
     }
 
-    /// Requests a flush of sealed memtables. If the flushing thread pauses because a flush failed
-    /// for lack of space, ends the pause.
+    /// Requests a flush of sealed memtables. Flushes that wait for a retry are tried at once.
     pub(crate) fn flush_now(&self) {
-        let mut state = self.lock();
-        state.flush_wanted = true;
-        state.asked.flushes += 1;
-        drop(state);
-        self.wanted.notify_all();
+        self.flush_retries.end_pause(false);
+        self.flush_soon();
     }
 
-    /// Notifies the background threads that space may have become available. Work that failed for
-    /// lack of space is then retried immediately.
+    /// Notifies the background threads that space or file descriptors may have become available.
+    /// Work that waits for a retry is tried at once.
     pub(crate) fn try_again(&self) {
-        let mut state = self.lock();
-        state.flush_wanted = true;
-        state.compaction_wanted = true;
-        state.asked.resumes += 1;
-        drop(state);
-        self.wanted.notify_all();
-    }
-
-    /// Returns the numbers of retry requests so far. An attempt that starts after this call fulfils
-    /// all these requests.
-    pub(crate) fn asked(&self) -> RetryRequests {
-        self.lock().asked
+        self.flush_retries.end_pause(true);
+        self.compaction_retries.end_pause(true);
+        self.wake();
     }
 
     /// Makes the cleaning thread close the database. The thread that dropped the last handle cannot
@@ -244,41 +237,50 @@ impl Background {
             if state.closing {
                 return Task::End;
             }
-            if std::mem::take(&mut state.flush_wanted) {
+            if std::mem::take(&mut state.flush_wanted) || self.flush_retries.take_ended_pause() {
                 return Task::Flush;
             }
             let left = idle_at.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Task::Idle;
             }
-            let waited = self.wanted.wait_timeout(state, left);
+            let pause = self.flush_retries.pause_left().map_or(left, |pause| pause.min(left));
+            let waited = self.wanted.wait_timeout(state, pause);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// Waits until compaction thread `number`, counted from 0, is requested to look for a
-    /// compaction. The wait is longer while this thread is not allowed to start a compaction, for
-    /// example because compactions are paused. Returns `None` if the thread must end.
+    /// Waits until compaction thread `number`, counted from 0, is to look for a compaction: on
+    /// request, or to retry one. The wait is longer while this thread is not allowed to start a
+    /// compaction, for example because compactions are paused. Returns `None` if the thread must
+    /// end.
     pub(crate) fn next_compaction(&self, number: usize) -> Option<Running<'_>> {
         let at_a_time =
             |state: &State| if self.pressure.is_behind() { state.compactions_max } else { 1 };
         let rests = |state: &State| {
             state.pauses > 0
-                || state.compactions_rest
                 || number >= state.compactions_max
                 || state.own_compactions >= at_a_time(state)
         };
-        let waits =
-            |state: &mut State| !state.closing && (!state.compaction_wanted || rests(state));
-        let waited = self.wanted.wait_while(self.lock(), waits);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        if state.closing {
-            return None;
+        let mut state = self.lock();
+        while !state.closing {
+            let rests = rests(&state);
+            let is_due = || state.compaction_wanted || self.compaction_retries.take_ended_pause();
+            if !rests && is_due() {
+                state.compaction_wanted = false;
+                state.compactions += 1;
+                state.own_compactions += 1;
+                return Some(Running { background: self, is_own: true });
+            }
+            state = match self.compaction_retries.pause_left().filter(|_| !rests) {
+                Some(pause) => {
+                    let waited = self.wanted.wait_timeout(state, pause);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
         }
-        state.compaction_wanted = false;
-        state.compactions += 1;
-        state.own_compactions += 1;
-        Some(Running { background: self, is_own: true })
+        None
     }
 
     /// Waits for the next task of the cleaning thread. Without a request, the thread removes files
@@ -357,67 +359,26 @@ impl Background {
         self.lock().compactions
     }
 
-    /// Called after a flush failed for lack of space. Waits for `pause`, or until shutdown, or
-    /// until the retry requests differ from `before`. A newly sealed memtable does not end the
-    /// wait, because its flush would also fail.
-    pub(crate) fn pause_flushes(&self, pause: Duration, before: RetryRequests) {
-        let goes_on = |state: &mut State| !state.closing && state.asked == before;
-        let _ = self.wanted.wait_timeout_while(self.lock(), pause, goes_on);
-    }
-
-    /// Called after a compaction failed for lack of space. Until this returns, no background
-    /// compaction starts. It returns after `pause`, at shutdown, or when
-    /// [`RetryRequests::was_resumed_since`] becomes true for `before`.
-    pub(crate) fn rest_compactions(&self, pause: Duration, before: RetryRequests) {
-        let mut state = self.lock();
-        state.compactions_rest = true;
-        let goes_on = |state: &mut State| !state.closing && !state.asked.was_resumed_since(before);
-        let waited = self.wanted.wait_timeout_while(state, pause, goes_on);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        state.compactions_rest = false;
-        state.compaction_wanted = true;
-        drop(state);
-        self.wanted.notify_all();
-    }
-
     /// Waits for `pause`, or until shutdown.
     pub(crate) fn sleep(&self, pause: Duration) {
         let state = self.lock();
         let _ = self.wanted.wait_timeout_while(state, pause, |state| !state.closing);
     }
 
-    /// Records that a round of flushing has ended, and the error if it failed.
-    pub(crate) fn round_ended(&self, failure: Option<Error>) {
-        let mut state = self.lock();
-        state.rounds += 1;
-        state.failure = failure;
-        drop(state);
+    /// Records that a round of flushing has ended.
+    pub(crate) fn round_ended(&self) {
+        self.lock().rounds += 1;
         self.done.notify_all();
-    }
-
-    /// Returns the error of the last round of flushing, if it failed.
-    pub(crate) fn last_failure(&self) -> Option<Error> {
-        self.lock().failure.clone()
-    }
-
-    /// Returns the number of completed rounds of flushing.
-    pub(crate) fn rounds(&self) -> u64 {
-        self.lock().rounds
     }
 
     /// Waits until `outcome` returns a result. Calls `outcome` at once, and again after each round
     /// of flushing, when the effects of the round are visible.
     ///
     /// # Errors
-    /// The error that `outcome` returns, or the error of a round of flushing whose number is above
-    /// `seen`. A caller must get `seen` from [`Self::rounds`] before it requests a flush, so that
-    /// it misses no failure of that flush.
-    pub(crate) fn wait_for(
-        &self,
-        mut seen: u64,
-        outcome: impl Fn() -> Option<Result<()>>,
-    ) -> Result<()> {
+    /// The error that `outcome` returns; closed, if the database is closed first.
+    pub(crate) fn wait_for(&self, outcome: impl Fn() -> Option<Result<()>>) -> Result<()> {
         loop {
+            let seen = self.lock().rounds;
             if let Some(outcome) = outcome() {
                 return outcome;
             }
@@ -425,18 +386,9 @@ impl Background {
             while state.rounds == seen && !state.closing {
                 state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            let failure = state.failure.clone().filter(|_| state.rounds != seen);
-            let is_closing = state.closing;
-            seen = state.rounds;
-            drop(state);
-            if let Some(outcome) = outcome() {
-                return outcome;
-            }
-            if let Some(failure) = failure {
-                return Err(failure);
-            }
-            if is_closing {
-                return Err(Error::closed());
+            if state.closing {
+                drop(state);
+                return outcome().unwrap_or_else(|| Err(Error::closed()));
             }
         }
     }
@@ -477,7 +429,7 @@ mod tests {
     #[test]
     fn a_second_thread_compacts_only_when_compactions_are_behind() {
         let pressure = Arc::new(CompactionPressure::default());
-        let background = Arc::new(Background::new(Arc::clone(&pressure)));
+        let background = Arc::new(Background::new(Arc::clone(&pressure), None));
         background.set_compactions_max(2);
         background.compact_soon();
         let first = background.next_compaction(0);
@@ -498,35 +450,27 @@ mod tests {
     }
 
     #[test]
-    fn each_request_ends_one_pause_of_each_kind() {
-        let background = Background::new(Arc::default());
-        let forever = Duration::from_secs(1 << 30);
-        let before = background.asked();
-        background.flush_soon();
-        background.pause_flushes(Duration::from_millis(1), before);
-        assert_eq!(background.asked(), before, "a sealed memtable requests no retry");
-        background.flush_now();
-        background.pause_flushes(forever, before);
-        let then = background.asked();
-        assert!(then != before && !then.was_resumed_since(before));
-        background.try_again();
-        background.pause_flushes(forever, then);
-        background.rest_compactions(forever, then);
-        let last = background.asked();
-        assert!(last.was_resumed_since(then));
-        background.pause_flushes(Duration::from_millis(1), last);
-        background.close();
-        background.pause_flushes(forever, last);
-        background.rest_compactions(forever, last);
-    }
-
-    #[test]
     fn another_thread_compacts_after_the_first_has_ended() {
-        let background = Background::new(Arc::default());
+        let background = Background::new(Arc::default(), None);
         background.set_compactions_max(2);
         background.compact_soon();
         drop(background.next_compaction(1));
         background.compact_soon();
         assert!(background.next_compaction(1).is_some());
+    }
+
+    #[test]
+    fn the_end_of_a_pause_wakes_the_threads() {
+        let background = Background::new(Arc::default(), Some(0));
+        background.set_compactions_max(1);
+        let full = || Error::new(ErrorKind::NoSpace, "a full disk");
+        for retries in [background.flush_retries(), background.compaction_retries()] {
+            retries.failed(retries.begin(), [(0, full())]);
+        }
+        assert_eq!(background.next_flush(), Task::Flush);
+        assert!(background.next_compaction(0).is_some());
+        assert_eq!(background.next_flush(), Task::Idle, "nothing was tried, so nothing is retried");
+        background.close();
+        assert!(background.next_compaction(0).is_none());
     }
 }

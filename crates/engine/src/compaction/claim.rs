@@ -25,8 +25,8 @@ pub(super) struct Picked {
 enum Look {
     /// This compaction is due.
     Due(Picked),
-    /// No compaction is due. The next table becomes due because of its age at this time, in
-    /// seconds since 1970; `u64::MAX` if none does.
+    /// No compaction is due, or it waits for a retry. The next table becomes due because of its age
+    /// at this time, in seconds since 1970; `u64::MAX` if none does.
     DueAt(u64),
 }
 
@@ -72,12 +72,14 @@ impl CompactionScheduler {
         self.with_context(&versions, family, picker::needs_compaction).unwrap_or(false)
     }
 
-    /// Picks and claims a compaction of the first column family that has one due. Each call starts
-    /// with the next column family in turn. If there is none, computes when the next compaction
-    /// becomes due by time.
+    /// Picks and claims a compaction of the first column family that has one due and does not wait
+    /// for a retry. Each call starts with the next column family in turn. If there is none,
+    /// computes when the next compaction becomes due by time.
     pub(super) fn claim_next(&self) -> Option<Claim<'_>> {
         self.looked_ns.store(self.context.clock.monotonic_ns(), Ordering::Relaxed);
         let families = self.context.shared.family_set();
+        let retries = self.context.background.compaction_retries();
+        retries.retain(|id| families.by_id(id).is_some_and(ColumnFamily::compacts_by_itself));
         let count = families.iter().count();
         let first = self.next_compacted.fetch_add(1, Ordering::Relaxed);
         let mut next_due_s = u64::MAX;
@@ -87,7 +89,8 @@ impl CompactionScheduler {
             if !family.compacts_by_itself() {
                 continue;
             }
-            match self.with_context(&versions, family, Self::look) {
+            let look = |context: &PickContext<'_>| self.look(family, context);
+            match self.with_context(&versions, family, look) {
                 Some(Look::Due(picked)) => return self.claim(&mut versions, family, picked),
                 Some(Look::DueAt(time_s)) => next_due_s = next_due_s.min(time_s),
                 None => {}
@@ -98,12 +101,18 @@ impl CompactionScheduler {
         None
     }
 
-    /// Picks a compaction of a column family, unless none is due.
-    fn look(context: &PickContext<'_>) -> Look {
-        match picker::pick(context) {
-            Some(compaction) => Look::Due(Picked::new(context, compaction)),
-            None => Look::DueAt(picker::next_due_s(context).unwrap_or(u64::MAX)),
+    /// Picks a compaction of a column family, unless none is due or it waits for a retry.
+    fn look(&self, family: &ColumnFamily, context: &PickContext<'_>) -> Look {
+        let retries = self.context.background.compaction_retries();
+        if retries.may_try(family.id()) {
+            if let Some(compaction) = picker::pick(context) {
+                return Look::Due(Picked::new(context, compaction));
+            }
+            if retries.error_of(family.id()).is_some() && !picker::needs_compaction(context) {
+                retries.retain(|id| id != family.id());
+            }
         }
+        Look::DueAt(picker::next_due_s(context).unwrap_or(u64::MAX))
     }
 
     /// Claims a picked compaction. The caller must have held the version lock since the compaction

@@ -14,7 +14,7 @@ use super::job::{Job, LevelFiles, Outcome, Statistics};
 use super::job_state::{Environment, InputSettings, OutputSettings};
 use super::picker::{self, LevelTargets};
 use super::scheduler::CompactionScheduler;
-use crate::background::{Backoff, FailedPart, Running, WorkingThread};
+use crate::background::{Attempt, FailedPart, Running, WorkingThread};
 use crate::column_family::ColumnFamily;
 use crate::epoch;
 use crate::error::{Error, ErrorKind, Result};
@@ -46,21 +46,8 @@ enum Ended {
 impl CompactionScheduler {
     /// Runs the loop of compaction thread `number`, counted from 0, until the database is closed.
     pub(crate) fn run_compactions(&self, number: usize) {
-        let interval_us = self.context.options.fixed().bgerror_resume_retry_interval;
-        let mut backoff = Backoff::new(interval_us);
         while let Some(running) = self.context.background.next_compaction(number) {
-            let asked = self.context.background.asked();
-            let ended = self.compaction_round(&running);
-            drop(running);
-            match ended {
-                Ended::Short => {
-                    self.context.background.rest_compactions(backoff.next_pause(), asked);
-                    if self.context.background.asked().was_resumed_since(asked) {
-                        backoff.restart();
-                    }
-                }
-                Ended::Idle | Ended::GoesOn => backoff.restart(),
-            }
+            self.compaction_round(&running);
         }
     }
 
@@ -139,6 +126,7 @@ impl CompactionScheduler {
         if self.context.errors.failure().is_some() {
             return Ended::Idle;
         }
+        let attempt = self.context.background.compaction_retries().begin();
         let round = || {
             let Some(claim) = self.claim_next() else { return Ended::Idle };
             // Wakes another thread, because another compaction may be due.
@@ -148,11 +136,11 @@ impl CompactionScheduler {
             drop(claim);
             let ended = match compacted {
                 Ok(()) => Ended::GoesOn,
-                Err(error) => self.compaction_failed(&family, error),
+                Err(error) => self.compaction_failed(&family, attempt, error),
             };
-            if ended == Ended::GoesOn {
-                self.context.background.compact_soon();
-            }
+            // Wakes the other threads, even after a shortage: they may compact other column
+            // families, and must notice when the pause before the retry ends.
+            self.context.background.compact_soon();
             ended
         };
         self.context.round(FailedPart::Compaction, "a compaction", round).unwrap_or(Ended::Idle)
@@ -161,6 +149,15 @@ impl CompactionScheduler {
     /// Runs a compaction and installs its result.
     pub(super) fn compact(&self, claim: &Claim<'_>) -> Result<()> {
         let _own = WorkingThread::begin(self.context.shared.opening);
+        self.run_and_install(claim)?;
+        if self.context.background.compaction_retries().succeeded(claim.family.id()) {
+            let name = claim.family.name();
+            self.context.info_log.info(format_args!("compactions of '{name}' succeed again"));
+        }
+        Ok(())
+    }
+
+    fn run_and_install(&self, claim: &Claim<'_>) -> Result<()> {
         if claim.compaction.is_move {
             let outputs = moved(&claim.compaction);
             let bytes = outputs.iter().map(|output| output.size).sum();
@@ -288,8 +285,9 @@ impl CompactionScheduler {
     }
 
     /// Handles a failed compaction according to its error.
-    fn compaction_failed(&self, family: &ColumnFamily, error: Error) -> Ended {
+    fn compaction_failed(&self, family: &ColumnFamily, attempt: Attempt, error: Error) -> Ended {
         let name = family.name();
+        let retries = self.context.background.compaction_retries();
         match error.kind() {
             _ if self.context.background.is_closing()
                 || self.context.errors.failure().is_some() =>
@@ -298,10 +296,14 @@ impl CompactionScheduler {
             }
             ErrorKind::Cancelled => Ended::GoesOn,
             _ if error.is_shortage() => {
+                self.context.shared.activity.background_errors.add(1);
+                let pause = retries.failed(attempt, [(family.id(), error.clone())]);
                 self.context.info_log.warn(format_args!(
-                    "a compaction of '{name}' found no {} and will be retried: {error}",
+                    "a compaction of '{name}' found no {} and will be retried in {pause:?}: \
+                     {error}",
                     error.lacking()
                 ));
+                self.context.stall.wake();
                 Ended::Short
             }
             ErrorKind::Corruption | ErrorKind::NotSupported => {
@@ -310,6 +312,7 @@ impl CompactionScheduler {
                 ));
                 self.context.shared.activity.background_errors.add(1);
                 self.context.errors.stop_compactions(family.id(), error);
+                retries.retain(|id| id != family.id());
                 self.context.stall.wake();
                 Ended::GoesOn
             }

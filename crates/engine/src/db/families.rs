@@ -213,6 +213,10 @@ impl Database {
         self.context.info_log.info(format_args!("dropped column family '{}'", family.name()));
         self.writes.update_log_bound();
         self.writes.update_write_times();
+        let background = &self.context.background;
+        for retries in [background.flush_retries(), background.compaction_retries()] {
+            retries.retain(|id| id != family.id());
+        }
         update_stalls(&self.context, &[]);
         self.flushes.release_logs();
         drop(leadership);

@@ -30,8 +30,8 @@ use crate::db::{Database, Db};
 use crate::error::{Error, Result};
 
 impl Db {
-    /// Resumes writes after the cause of an error is gone. A flush that is waiting to retry after a
-    /// full disk is retried immediately.
+    /// Resumes writes after the cause of an error is gone. Flushes and compactions that lack disk
+    /// space or file descriptors are retried immediately; this waits for the flushes.
     ///
     /// # Errors
     /// The latched error, if only reopening helps; errors from flushing memtables.
@@ -39,30 +39,39 @@ impl Db {
         self.database()?.resume()
     }
 
-    /// Returns the error because of which writes are refused, if any. Closing the database does not
-    /// change it.
+    /// Returns the error of background work that lasts, if any: the error because of which writes
+    /// are refused, or the error of a flush or compaction that lacks disk space or file descriptors
+    /// and is retried. In the latter case, writes are refused only while they would have to wait
+    /// for that work. Closing the database does not change the result.
     pub fn background_error(&self) -> Option<Error> {
-        self.database().ok()?.context.errors.failure()
+        let context = &self.database().ok()?.context;
+        context.errors.failure().or_else(|| context.background.shortage())
     }
 }
 
 impl Database {
     /// Resumes writes after an error, if that is possible.
     pub(super) fn resume(&self) -> Result<()> {
-        // Retries a flush that waits for space. This alone can end the wait of writes that are
-        // stopped until that flush is complete.
+        let attempts = self.context.background.flush_retries().attempts();
         self.context.background.try_again();
-        self.context.round(FailedPart::Upkeep, "resuming", || self.resume_leading())?
+        self.context.round(FailedPart::Upkeep, "resuming", || self.resume_leading())??;
+        self.flushes.wait_for_retry(attempts)
     }
 
     /// Resumes writes if they are refused because of a shortage of file descriptors that has ended.
     /// If the shortage has not ended, does nothing. At most `max_bgerror_resume_count` attempts are
     /// made per failure.
     pub(super) fn resume_after_shortage(&self) {
-        if self.context.errors.takes_try(self.context.options.fixed().max_bgerror_resume_count) {
-            // The error is ignored: the failure stays latched, and callers whose writes are refused
-            // get it.
-            let _ = self.resume_leading();
+        let most = self.context.options.fixed().max_bgerror_resume_count;
+        let Some(attempt) = self.context.errors.take_try(most) else { return };
+        // The failure stays latched, and callers whose writes are refused get it.
+        if let Err(error) = self.resume_leading()
+            && attempt == most
+        {
+            self.context.info_log.error(format_args!(
+                "writes stay refused until `resume` is called: attempt {attempt} of {most} to \
+                 resume failed: {error}"
+            ));
         }
     }
 

@@ -8,7 +8,7 @@ use super::scheduler::FlushScheduler;
 use super::table::FlushedTable;
 use crate::column_family::{ColumnFamily, FamilySet, SealedMemTable};
 use crate::compaction::update_stalls;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memtable::MemTable;
 use crate::stats::Work;
 use crate::table::{FileMetadata, WarmInstallation};
@@ -44,20 +44,39 @@ impl FlushScheduler {
     /// Flushes the sealed memtables of every column family for which a flush is due
     /// ([`ColumnFamily::wants_flush`]).
     pub(crate) fn flush_all_sealed(&self) -> Result<()> {
+        let failures = self.flush_where(|_| true)?;
+        failures.into_iter().next().map_or(Ok(()), |(_, error)| Err(error))
+    }
+
+    /// Like [`Self::flush_all_sealed`], for the column families for which `may_flush` returns true.
+    /// If flushes are atomic and it returns false for one of them, flushes none. Returns the column
+    /// families whose flushes lack space or file descriptors and are to be retried
+    /// ([`FlushScheduler::is_retried`]). They do not prevent the flushes of other column families,
+    /// whose tables may be on another disk.
+    ///
+    /// # Errors
+    /// Any other error of a flush. The remaining column families have not been flushed.
+    pub(super) fn flush_where(
+        &self,
+        may_flush: impl Fn(&ColumnFamily) -> bool,
+    ) -> Result<Vec<(ColumnFamily, Error)>> {
         let _flushing = self.flushing();
         let families = self.context.shared.family_set();
-        let due = self.due(&families);
-        let flushed = if self.context.options.fixed().atomic_flush {
-            self.flush_together(&due, Logs::AsNeeded)
-        } else {
-            due.chunks(1).try_for_each(|family| self.flush_together(family, Logs::AsNeeded))
-        };
-        if flushed.is_err() {
-            due.iter().for_each(|due| due.family.request_flush(true));
+        let is_atomic = self.context.options.fixed().atomic_flush;
+        let due = self.due(&families, is_atomic, may_flush);
+        let groups = due.chunks(if is_atomic { due.len().max(1) } else { 1 });
+        let mut failures = Vec::new();
+        for group in groups {
+            if let Err(error) = self.flush_together(group, Logs::AsNeeded) {
+                group.iter().for_each(|due| due.family.request_flush(true));
+                if !self.is_retried(&error) {
+                    return Err(error);
+                }
+                failures.extend(group.iter().map(|due| (due.family.clone(), error.clone())));
+            }
         }
-        flushed?;
         self.release_logs();
-        Ok(())
+        Ok(failures)
     }
 
     /// Flushes all sealed memtables, however small, and releases the logs with numbers below
@@ -106,9 +125,19 @@ impl FlushScheduler {
 
     /// Returns the column families to flush, with their sealed memtables. Takes the sealing lock.
     /// So if memtables were sealed together, either all or none of them are included.
-    fn due<'a>(&self, families: &'a FamilySet) -> Vec<Due<'a>> {
+    fn due<'a>(
+        &self,
+        families: &'a FamilySet,
+        is_atomic: bool,
+        may_flush: impl Fn(&ColumnFamily) -> bool,
+    ) -> Vec<Due<'a>> {
         let _sealing = self.sealing();
-        families.iter().filter(|family| family.wants_flush()).map(Due::of).collect()
+        let (due, waiting): (Vec<_>, Vec<_>) =
+            families.iter().filter(|family| family.wants_flush()).partition(|it| may_flush(it));
+        if is_atomic && !waiting.is_empty() {
+            return Vec::new();
+        }
+        due.into_iter().map(Due::of).collect()
     }
 
     /// Flushes memtables of column families atomically.
@@ -121,7 +150,18 @@ impl FlushScheduler {
             Ok(())
         });
         update_stalls(&self.context, &due.iter().map(|due| due.family).collect::<Vec<_>>());
+        if flushed.is_ok() {
+            due.iter().for_each(|due| self.note_success(due.family));
+        }
         flushed
+    }
+
+    /// Ends the retries of a column family's flush, if there are any.
+    fn note_success(&self, family: &ColumnFamily) {
+        if self.context.background.flush_retries().succeeded(family.id()) {
+            let name = family.name();
+            self.context.info_log.info(format_args!("flushes of '{name}' succeed again"));
+        }
     }
 
     /// Writes and syncs one table for each column family, which are steps 1 and 2 of the flush

@@ -7,11 +7,12 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
 
-use crate::background::{Backoff, FailedPart};
+use crate::background::{Attempt, FailedPart};
+use crate::column_family::ColumnFamily;
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
 use crate::epoch::{self, heavy};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::DbOptions;
 use crate::sequence_times::WriteTimes;
 use crate::table::table_buffers;
@@ -78,8 +79,8 @@ impl FlushScheduler {
         }
     }
 
-    /// Like [`Self::flush_soon`], for a caller that waits for the flush. If a flush ran out of
-    /// space and pauses before a retry, the retry begins immediately.
+    /// Like [`Self::flush_soon`], for a caller that waits for the flush. Flushes that wait for a
+    /// retry are tried at once.
     pub(crate) fn flush_now(&self) {
         if self.context.options.is_inline() {
             self.flush_here();
@@ -95,58 +96,76 @@ impl FlushScheduler {
 
     /// Flushes due memtables, and reports the outcome to waiting callers.
     pub(crate) fn flush_round(&self) {
-        let flushed = self.context.round(FailedPart::Flush, "a flush", || self.flush_until_done());
-        self.context.background.round_ended(flushed.and_then(|done| done).err());
+        // If the work panicked, `round` has latched the error, and waiting callers get it.
+        let _ = self.context.round(FailedPart::Flush, "a flush", || self.flush_due());
+        self.context.background.round_ended();
         // Frees the flushed memtables here, because new writes need their memory.
         epoch::collect();
         heavy::collect();
     }
 
-    /// Flushes due memtables. After a shortage of space or file descriptors it retries, up to
-    /// `max_bgerror_resume_count` times.
-    fn flush_until_done(&self) -> Result<()> {
-        // If a failure is latched, the memtables are flushed when writes resume.
-        self.context.errors.failure().map_or(Ok(()), Err)?;
-        let mut backoff = Backoff::new(self.context.options.fixed().bgerror_resume_retry_interval);
-        let mut tries_left = self.context.options.fixed().max_bgerror_resume_count;
-        let failure = loop {
-            let asked = self.context.background.asked();
-            let flushed = self.flush_all_sealed();
-            if flushed.is_err() {
-                self.context.shared.activity.background_errors.add(1);
-            }
-            match flushed {
-                Ok(()) => return Ok(()),
-                Err(error) if error.is_shortage() && self.is_retried() => {
-                    if tries_left <= 0 || self.context.background.is_closing() {
-                        break error;
-                    }
-                    tries_left -= 1;
-                    let pause = backoff.next_pause();
-                    self.context.info_log.warn(format_args!(
-                        "a flush found no {} and will be retried in {pause:?}: {error}",
-                        error.lacking(),
-                    ));
-                    self.context.background.round_ended(Some(error));
-                    self.context.background.pause_flushes(pause, asked);
-                    if self.context.background.asked().was_resumed_since(asked) {
-                        backoff.restart();
-                    }
-                }
-                Err(error) => break error,
-            }
-        };
-        if self.context.errors.latched().is_none() {
-            self.context.latch(self.failed_part(), &failure);
+    /// Flushes due memtables, except those whose flush waits for a retry.
+    fn flush_due(&self) {
+        let retries = self.context.background.flush_retries();
+        if self.context.errors.failure().is_some() {
+            // The memtables are flushed when writes resume.
+            retries.retain(|_| false);
+            return;
         }
-        Err(failure)
+        let attempt = retries.begin();
+        match self.flush_where(|family| retries.may_try(family.id())) {
+            Ok(failures) => self.retry_later(attempt, failures),
+            Err(error) => {
+                self.context.shared.activity.background_errors.add(1);
+                if self.context.errors.latched().is_none() {
+                    self.context.latch(self.failed_part(), &error);
+                }
+            }
+        }
+        let families = self.context.shared.family_set();
+        retries.retain(|id| families.by_id(id).is_some_and(|family| !family.sealed().is_empty()));
     }
 
-    /// Whether a flush that failed for lack of space or file descriptors can be retried. It cannot
-    /// if a write to the MANIFEST or the log failed, because the contents of the end of that file
-    /// are then unknown.
-    fn is_retried(&self) -> bool {
-        self.failed_part() == FailedPart::Flush && self.context.errors.latched().is_none()
+    /// Schedules the retry of flushes that lack space or file descriptors.
+    fn retry_later(&self, attempt: Attempt, failures: Vec<(ColumnFamily, Error)>) {
+        let Some((_, error)) = failures.first().cloned() else { return };
+        self.context.shared.activity.background_errors.add(1);
+        let by_id = failures.into_iter().map(|(family, error)| (family.id(), error));
+        let pause = self.context.background.flush_retries().failed(attempt, by_id);
+        self.context.info_log.warn(format_args!(
+            "a flush found no {} and will be retried in {pause:?}: {error}",
+            error.lacking(),
+        ));
+        self.context.stall.wake();
+    }
+
+    /// Waits until the flushes that lack space or file descriptors have been retried, after a
+    /// request for it. `attempts` is the number of attempts that had begun before the request.
+    ///
+    /// # Errors
+    /// The error of a retry; the latched error; closed.
+    pub(crate) fn wait_for_retry(&self, attempts: u64) -> Result<()> {
+        let retries = self.context.background.flush_retries();
+        let outcome = || {
+            let failure = self.context.errors.failure();
+            match failure.or_else(|| retries.any_error_since(attempts)) {
+                Some(error) => Some(Err(error)),
+                None => retries.any_error().is_none().then_some(Ok(())),
+            }
+        };
+        if self.context.options.is_inline() && retries.any_error().is_some() {
+            self.flush_here();
+        }
+        self.context.background.wait_for(outcome)
+    }
+
+    /// Whether a flush that failed with this error is retried: it lacked space or file descriptors.
+    /// It is not retried if a write to the MANIFEST or the log failed, because the contents of the
+    /// end of that file are then unknown.
+    pub(super) fn is_retried(&self, error: &Error) -> bool {
+        error.is_shortage()
+            && self.failed_part() == FailedPart::Flush
+            && self.context.errors.latched().is_none()
     }
 
     fn failed_part(&self) -> FailedPart {

@@ -164,7 +164,8 @@ option_table! {
         /// Cache tiers that may be used.
         lowest_used_cache_tier: CacheTier = CacheTier::NonVolatileBlock, Fixed,
             NoEffect("there is one cache, in memory");
-        /// Delay before work is retried after a background error, in microseconds.
+        /// Interval between retries of a flush or compaction that lacks disk space or file
+        /// descriptors, in microseconds.
         bgerror_resume_retry_interval: u64 = 1_000_000, Fixed, Honoured;
         /// The temperature of MANIFEST, CURRENT and OPTIONS files.
         metadata_write_temperature: Temperature = Temperature::UNKNOWN, Fixed,
@@ -289,7 +290,9 @@ option_table! {
         db_write_buffer_size: u64 = 0, Fixed, Honoured;
         /// Number of information logs kept.
         keep_log_file_num: u64 = 1000, Fixed, Honoured;
-        /// Maximum number of retries after a background error.
+        /// Maximum number of attempts to resume automatically after a failure that refuses writes.
+        /// Flushes and compactions that lack disk space or file descriptors are retried without
+        /// limit.
         max_bgerror_resume_count: i32 = i32::MAX, Fixed, Honoured;
         /// Enforces the memory limit of write buffers during recovery, too.
         enforce_write_buffer_manager_during_recovery: bool = true, Fixed, NoEffect("recovered data is flushed after all logs are read");

@@ -234,6 +234,8 @@ impl LogsReplayed {
         let clock = Arc::clone(options.clock());
         let shared = read_state(&factory, &options, FamilySet::new(families), last_sequence);
         let stall = StallController::new(Arc::clone(factory.pressure()));
+        let retry_interval_us = (!options.inline_background())
+            .then(|| options.database().bgerror_resume_retry_interval);
         let context = Arc::new(Context {
             shared: Arc::new(shared),
             storage,
@@ -247,7 +249,7 @@ impl LogsReplayed {
             options: CurrentOptions::new(options),
             readers: factory,
             errors: ErrorState::default(),
-            background: Background::new(Arc::clone(stall.pressure())),
+            background: Background::new(Arc::clone(stall.pressure()), retry_interval_us),
             stall,
         });
         let (logs, write_times) = (Arc::new(Mutex::new(logs)), Arc::<WriteTimes>::default());

@@ -62,7 +62,7 @@ pub(crate) struct Activity {
     pub(crate) writes_with_wal: Counter,
     /// Time that writers waited because writes were slowed down or stopped, in microseconds.
     pub(crate) stall_micros: Counter,
-    /// Number of flush attempts that failed.
+    /// Number of attempts at flushes and compactions in the background that failed.
     pub(crate) background_errors: Counter,
     /// Number of flushes that are in progress.
     pub(crate) running_flushes: Counter,

@@ -10,9 +10,9 @@ use crate::write::queue::Leadership;
 pub(crate) struct Awaited {
     /// The memtables that the flush must write to tables, by column family.
     sealed: Vec<(ColumnFamily, Vec<SealedMemTable>)>,
-    /// Number of flush rounds that had ended before the request. Any round that ends after them may
-    /// complete the request.
-    rounds: u64,
+    /// Number of flush attempts that had begun before the request. The failure of any later attempt
+    /// is an outcome of the request.
+    attempts: u64,
 }
 
 impl WritePath {
@@ -32,7 +32,7 @@ impl WritePath {
         leadership: &Leadership<'_>,
         families: &[&ColumnFamily],
     ) -> Result<Awaited> {
-        let rounds = self.context.background.rounds();
+        let attempts = self.context.background.flush_retries().attempts();
         let is_any_sealed = self.seal_only(leadership, families, Flush::InAnyCase)?;
         // A family may have memtables that were sealed earlier but were too few for a flush of
         // their own. This requests a flush of these memtables, too.
@@ -44,22 +44,30 @@ impl WritePath {
         if is_any_sealed || sealed.iter().any(|(_, memtables)| !memtables.is_empty()) {
             self.flushes.flush_now();
         }
-        Ok(Awaited { sealed, rounds })
+        Ok(Awaited { sealed, attempts })
     }
 
     /// Waits until the memtables of the request are in tables.
     pub(crate) fn wait_for_flush(&self, awaited: &Awaited) -> Result<()> {
-        let outcome = || {
-            let is_done = awaited.sealed.iter().all(|(family, memtables)| {
-                family.is_dropped() || !family.has_any_sealed(memtables)
-            });
-            let failure = || self.context.errors.latched().map(|(_, error)| Err(error));
-            if is_done { Some(Ok(())) } else { failure() }
-        };
         if self.context.options.is_inline() {
-            let undone = || self.context.background.last_failure().unwrap_or_else(Error::closed);
-            return outcome().unwrap_or_else(|| Err(undone()));
+            let lost = || Error::internal("a flush ended without a result");
+            return self.outcome(awaited).unwrap_or_else(|| Err(lost()));
         }
-        self.context.background.wait_for(awaited.rounds, outcome)
+        self.context.background.wait_for(|| self.outcome(awaited))
+    }
+
+    /// Returns the outcome of a requested flush; `None` if it is not known yet.
+    fn outcome(&self, awaited: &Awaited) -> Option<Result<()>> {
+        let is_awaited = |(family, memtables): &&(ColumnFamily, Vec<SealedMemTable>)| {
+            !family.is_dropped() && family.has_any_sealed(memtables)
+        };
+        let mut pending = awaited.sealed.iter().filter(is_awaited).peekable();
+        if pending.peek().is_none() {
+            return Some(Ok(()));
+        }
+        let retries = self.context.background.flush_retries();
+        let shortage =
+            || pending.find_map(|(family, _)| retries.error_since(family.id(), awaited.attempts));
+        self.context.errors.failure().or_else(shortage).map(Err)
     }
 }

@@ -132,6 +132,11 @@ impl WritePath {
             let bounded = self.bound_logs(leadership);
             bounded.inspect_err(|_| self.has_full_logs.store(true, Ordering::Relaxed))?;
         }
+        let is_stopped = || self.context.stall.state().stopped_by().is_some();
+        if self.context.options.is_inline() && self.context.stall.is_stalled() && is_stopped() {
+            // No background thread retries the work that failed and would have ended the stall.
+            self.flushes.flush_soon();
+        }
         let (bytes, no_slowdown) = (bytes as u64, options.no_slowdown);
         let wait = || {
             let mut idle_since = None;
@@ -165,8 +170,12 @@ impl WritePath {
             }
         }
         let Some(cause) = cause else { return Ok(()) };
-        if let Some(error) = self.stopped_by_failed_compaction(cause) {
-            return Err(error.while_doing("writes are stopped until compactions resume"));
+        if let Some(error) = self.failing_work(cause) {
+            let until = match cause {
+                StallCause::MemTables => "a flush succeeds",
+                StallCause::Level0 | StallCause::PendingCompaction => "compactions resume",
+            };
+            return Err(error.while_doing(format_args!("writes are stopped until {until}")));
         }
         if self.context.options.is_inline() {
             let message = "writes are stopped and nothing can resume them";
@@ -175,14 +184,21 @@ impl WritePath {
         Ok(())
     }
 
-    /// Returns the error of a column family that stops writes, because its compactions were stopped
-    /// by this error.
-    fn stopped_by_failed_compaction(&self, cause: StallCause) -> Option<Error> {
-        if cause == StallCause::MemTables {
-            return None;
-        }
-        self.context.shared.family_set().iter().find_map(|family| {
-            let error = self.context.errors.stopped_compactions(family.id())?;
+    /// Returns the error with which the work fails that would end the stall: the flush or the
+    /// compaction of a column family that stops writes for `cause`.
+    fn failing_work(&self, cause: StallCause) -> Option<Error> {
+        let Context { background, errors, shared, options, .. } = &*self.context;
+        let flushes = background.flush_retries();
+        shared.family_set().iter().find_map(|family| {
+            let id = family.id();
+            let error = match cause {
+                // An atomic flush waits for the retry of all column families.
+                StallCause::MemTables if options.fixed().atomic_flush => flushes.any_error(),
+                StallCause::MemTables => flushes.error_of(id),
+                StallCause::Level0 | StallCause::PendingCompaction => errors
+                    .stopped_compactions(id)
+                    .or_else(|| background.compaction_retries().error_of(id)),
+            }?;
             (stall_conditions(family).state(0).stopped_by() == Some(cause)).then_some(error)
         })
     }

@@ -1,5 +1,5 @@
-//! Writers that are stopped because flushes fall behind, writers that refuse to wait, and writers
-//! whose write group's leader panics.
+//! Writers that are stopped because compactions fall behind, writers that refuse to wait, and
+//! writers whose write group's leader panics.
 
 use std::cmp::Ordering as KeyOrder;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -7,31 +7,32 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tailwater::{ColumnFamily, Db, ErrorKind, StallState, WriteBatch, WriteOptions};
+use tailwater::{
+    ColumnFamily, CompactionPause, Db, ErrorKind, StallState, WriteBatch, WriteOptions,
+};
 use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
-use tailwater_io::Purpose;
-use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
+use tailwater_io::sim::SimStorage;
 
 use crate::ledger::Ledger;
 use crate::scene::{Place, Scene, after_process_crash, check_at_rest};
 
 const NO_SLOWDOWN: WriteOptions = WriteOptions::new().with_no_slowdown(true);
 
-/// Starts writers, each of which writes `batches` batches. No flush finds space, so the writers are
-/// stopped once all memtables are full; then `then` is called.
+/// Starts writers, each of which writes `batches` batches. Compactions are paused, so the writers
+/// are stopped by the tables in level 0; then `then` is called.
 fn with_stopped_writers(
     batches: usize,
-    then: impl FnOnce(&SimStorage, &Db),
+    then: impl FnOnce(CompactionPause, &Db),
     outcome: impl Fn(Result<(), ErrorKind>) + Sync,
 ) {
     let storage = SimStorage::new(1);
     let place = Place::Memory(storage.clone());
-    let more = "max_write_buffer_number=2;bgerror_resume_retry_interval=3600000000";
+    let more = "disable_auto_compactions=false;level0_file_num_compaction_trigger=2;\
+        level0_slowdown_writes_trigger=3;level0_stop_writes_trigger=4";
     let db = place.open(more);
+    let pause = db.pause_compactions().expect("a pause");
     let ledger = Ledger::new(&[1, 3, 80, 2], 500);
-    let full = FaultRule::new(Fault::NoSpace).purpose(Purpose::FlushWrite).from(0);
-    storage.set_faults(FaultPlan::none().with(full));
     let ids: Vec<u32> = db.column_families().iter().map(ColumnFamily::id).collect();
     thread::scope(|scope| {
         for writer in 0..ledger.writers() {
@@ -50,7 +51,7 @@ fn with_stopped_writers(
         while !matches!(db.stall_state(), StallState::Stopped { .. }) {
             thread::yield_now();
         }
-        then(&storage, &db);
+        then(pause, &db);
     });
     let crashed = after_process_crash(&storage, more, 2);
     check_at_rest(&crashed, &ledger).expect("what was acknowledged");
@@ -58,7 +59,7 @@ fn with_stopped_writers(
 
 #[test]
 fn no_slowdown_writes_are_refused_while_others_wait() {
-    let then = |storage: &SimStorage, db: &Db| {
+    let then = |pause: CompactionPause, db: &Db| {
         for round in 0..20 {
             let mut batch = WriteBatch::new();
             batch.put_cf(0, b"impatient", b"").expect("a put");
@@ -67,16 +68,14 @@ fn no_slowdown_writes_are_refused_while_others_wait() {
             assert_eq!(batch.len(), 1, "the batch is still there");
             thread::sleep(Duration::from_millis(round / 4));
         }
-        storage.set_faults(FaultPlan::none());
-        db.resume().expect("room again");
+        drop(pause);
     };
     with_stopped_writers(200, then, |outcome| assert_eq!(outcome, Ok(())));
 }
 
 #[test]
 fn closing_ends_the_wait_of_writers() {
-    let then = |_: &SimStorage, db: &Db| {
-        // Closing succeeds although no flush does, because the unflushed writes are in the log.
+    let then = |_pause: CompactionPause, db: &Db| {
         db.close().expect("closing");
         let mut batch = WriteBatch::new();
         batch.put_cf(0, b"late", b"").expect("a put");

@@ -138,7 +138,7 @@ fn failed_writes_are_not_followed_and_their_sequence_number_is_reused() {
         [(Operation::Write, false), (Operation::Sync, false), (Operation::Sync, true)]
     {
         let disk = SimStorage::new(3);
-        let db = open(&disk, &format!("max_bgerror_resume_count=0;manual_wal_flush={manual}"));
+        let db = open(&disk, &format!("manual_wal_flush={manual}"));
         put_with(&db, "before", &synced());
         let mut updates = db.updates_since(1).expect("a batch");
         let mut later = db.updates_since(1).expect("a batch");

@@ -181,7 +181,7 @@ fn a_compaction_without_space_is_retried_and_writes_continue() {
     round(&db, "b");
     round(&db, "c");
     assert!(level_0(&db) >= 2, "nothing could be compacted");
-    assert_eq!(property(&db, "rocksdb.background-errors"), "0");
+    assert_ne!(property(&db, "rocksdb.background-errors"), "0");
     disk.set_faults(FaultPlan::none());
     round(&db, "d");
     assert!(level_0(&db) < 2, "{}", property(&db, "rocksdb.levelstats"));

@@ -3,12 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
+use tailwater::options::DbPath;
 use tailwater::{Db, ErrorKind};
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::Mounted;
 
-use crate::support::{default_family, failure, findings, get, options, put, synced};
+use crate::support::{
+    default_family, eventually, failure, findings, get, options, put, returns, synced,
+};
 
 /// Size of the filesystem that the test mounts, in bytes.
 const DISK: u64 = 24 << 20;
@@ -70,6 +73,52 @@ fn writes_resume_when_a_full_disk_has_space_again() {
     assert!((0..50).all(|key| get(&db, &format!("later {key}")).is_some()));
     drop(db);
     assert_eq!(findings(&path, &options(text)), []);
+}
+
+/// Regression test: when the disk of the tables was full, and the logs were on another one, writes
+/// waited forever once the memtables were full.
+#[test]
+fn a_full_disk_for_tables_refuses_writes_until_it_has_space_again() {
+    let Some(disk) = Mounted::new("ext4", DISK, "a full disk for tables") else { return };
+    let home = tempfile::tempdir().expect("a directory");
+    let ballast = disk.path().join("ballast");
+    take_up_space(&ballast);
+    let text = "write_buffer_size=256K;max_write_buffer_number=3;compression=kNoCompression;\
+                disable_auto_compactions=true;bgerror_resume_retry_interval=20000";
+    let mut options = options(text);
+    let tables = DbPath { path: disk.path().join("tables"), target_size: u64::MAX };
+    options.database_mut().db_paths = vec![tables];
+    let db = Db::open(home.path(), &options).expect("a new database");
+    let mut acknowledged = 0;
+    let error = loop {
+        let written = returns("a put", {
+            let (db, key) = (db.clone(), format!("{acknowledged:06}"));
+            move || put(&db, &key, &"v".repeat(4000))
+        });
+        match written {
+            Ok(()) => acknowledged += 1,
+            Err(error) => break error,
+        }
+        assert!(acknowledged < DISK / 4000, "the disk never was full");
+    };
+    assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
+    assert!(error.path().is_some_and(|path| path.starts_with(disk.path())), "{error}");
+    assert!(db.background_error().is_some_and(|error| error.kind() == ErrorKind::NoSpace));
+    let flushed = returns("a flush", {
+        let db = db.clone();
+        move || db.flush_all()
+    });
+    assert_eq!(failure(flushed).0, ErrorKind::NoSpace);
+    PosixStorage::new().remove(&ballast).expect("room");
+    eventually("writes are accepted again", || put(&db, "later", "1").is_ok());
+    db.flush_all().expect("a flush");
+    assert!(db.background_error().is_none());
+    db.close().expect("closing");
+    drop(db);
+    let db = Db::open(home.path(), &options).expect("the database again");
+    for key in 0..acknowledged {
+        assert!(get(&db, &format!("{key:06}")).is_some(), "{key} is lost");
+    }
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod recoveries;
 mod refusals;
 mod removals;
 mod retries;
+mod shortages;
 mod stalls;
 mod support;
 mod thread_starts;

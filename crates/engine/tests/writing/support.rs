@@ -1,6 +1,7 @@
 //! Helpers of the tests in this folder.
 
 use std::path::Path;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use tailwater::inspect::table::{Entry, TableFile};
@@ -8,7 +9,7 @@ use tailwater::verify::{Finding, Severity, verify};
 use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, Result, SstFileWriter, WriteOptions};
 use tailwater_format::key::ValueType;
 use tailwater_io::sim::SimStorage;
-use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_io::{IoMode, Purpose, Storage, thread};
 
 pub(crate) use crate::database::{
     default_family, failure, logs, names, options, simulated, synced, unlogged,
@@ -16,6 +17,25 @@ pub(crate) use crate::database::{
 
 /// Maximum time to wait for something that must happen. A test that waits longer fails.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Performs `call` in a thread of its own and returns its result. Fails if the call hangs; `what`
+/// names it in the message.
+pub(crate) fn returns<T: Send + 'static>(
+    what: &str,
+    call: impl FnOnce() -> T + Send + 'static,
+) -> T {
+    let (ended, has_ended) = channel();
+    let thread = thread::spawn("call", move || drop(ended.send(call()))).expect("a thread");
+    match has_ended.recv_timeout(PATIENCE) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Disconnected) => panic!("{what} panicked"),
+        Err(RecvTimeoutError::Timeout) => {
+            // Dropping the thread would wait for it.
+            std::mem::forget(thread);
+            panic!("{what} hangs")
+        }
+    }
+}
 
 /// Waits until `is_so` returns true. Fails if it never does; `what` names it in the message.
 pub(crate) fn eventually(what: &str, is_so: impl Fn() -> bool) {

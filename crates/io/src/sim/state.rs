@@ -140,6 +140,7 @@ impl State {
         Ok(match fault {
             Some(Fault::InputOutput) => Verdict::Fail(Errno::IO),
             Some(Fault::NoSpace) => Verdict::Fail(Errno::NOSPC),
+            Some(Fault::NoDescriptor) => Verdict::Fail(Errno::MFILE),
             Some(Fault::Short) => Verdict::Short,
             Some(Fault::PowerCut) | None => Verdict::Whole,
         })

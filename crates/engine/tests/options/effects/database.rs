@@ -214,23 +214,37 @@ effects! {
         assert_eq!(written_by_others("max_write_batch_group_size_bytes=1", &|_| true), 0);
     }
 
-    flushes_without_space_are_retried shows
-        "bgerror_resume_retry_interval", "max_bgerror_resume_count"
-    {
+    flushes_without_space_are_retried shows "bgerror_resume_retry_interval" {
         let disk = SimStorage::new(1);
-        let text = "bgerror_resume_retry_interval=100;max_bgerror_resume_count=30";
-        let mut options = options(&disk, text);
+        let mut options = options(&disk, "bgerror_resume_retry_interval=100");
         options.set_inline_background(false);
         let db = Db::open(DB, &options).expect("a new database");
         let family = db.cf_handle("default").expect("a column family");
         db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
         let no_space = FaultRule::new(Fault::NoSpace).purpose(Purpose::FlushWrite).from(0);
         disk.set_faults(FaultPlan::none().with(no_space));
-        // The flush fails within the time limit of the test only if both options have an effect.
-        // With the default interval, thirty retries would take minutes. The default number of
-        // retries is unlimited.
         assert!(db.flush_cf(&family).is_err());
-        until(|| db.background_error().is_some());
+        // With the default interval, thirty retries would take minutes.
+        until(|| log(&disk).matches("a flush found no space").count() > 30);
+    }
+
+    resuming_automatically_ends shows "max_bgerror_resume_count" {
+        let disk = SimStorage::new(1);
+        let mut options = options(&disk, "max_bgerror_resume_count=2");
+        options.set_inline_background(false);
+        let db = Db::open(DB, &options).expect("a new database");
+        let family = db.cf_handle("default").expect("a column family");
+        // A log that lacks descriptors is a failure that refuses writes. Resuming fails, too, since
+        // it creates a log.
+        let fails = |operation| FaultRule::new(Fault::NoDescriptor).operation(operation).from(0);
+        let sync = fails(Operation::Sync).purpose(Purpose::Wal);
+        disk.set_faults(FaultPlan::none().with(sync).with(fails(Operation::Create)));
+        let synced = WriteOptions::new().with_sync(true);
+        assert!(db.put_cf_opt(&family, b"a", b"1", &synced).is_err());
+        until(|| log(&disk).contains("attempt 2 of 2 to resume failed"));
+        assert!(db.background_error().is_some());
+        disk.set_faults(FaultPlan::none());
+        db.resume().expect("descriptors are available");
     }
 
     compactions_are_checked_periodically shows "max_compaction_trigger_wakeup_seconds" {

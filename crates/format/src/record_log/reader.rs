@@ -32,6 +32,9 @@ pub struct RecordReader<S> {
     /// Whether a whole record has been read.
     any_record: bool,
     compression_stated: bool,
+    /// Whether the log's first fragment is intact. If it is not, it may have stated that the log is
+    /// compressed.
+    is_start_intact: bool,
     decompressor: Option<Decompressor>,
     /// Payload of the current record, as far as it has been read.
     partial: Vec<u8>,
@@ -101,6 +104,7 @@ impl<S: BlockSource> RecordReader<S> {
             recycled: false,
             any_record: false,
             compression_stated: false,
+            is_start_intact: false,
             decompressor: None,
             partial: Vec::new(),
             partial_start: None,
@@ -451,6 +455,11 @@ impl<S: BlockSource> RecordReader<S> {
     }
 
     fn decompress(&mut self, kind: u8, offset: u64, range: Range<usize>) -> Physical {
+        self.is_start_intact |= offset == 0;
+        let may_be_compressed = !self.is_start_intact && self.decompressor.is_none();
+        if may_be_compressed && is_zstd(self.cursor.bytes(range.start, range.end)) {
+            self.decompressor = Some(Decompressor::new());
+        }
         let payload = match &mut self.decompressor {
             Some(decompressor) if !fragment_type::is_never_compressed(kind) => {
                 if !decompressor.decompress(self.cursor.bytes(range.start, range.end)) {
@@ -463,6 +472,11 @@ impl<S: BlockSource> RecordReader<S> {
         };
         Physical::Fragment(Fragment { kind, offset, payload })
     }
+}
+
+/// Returns whether the bytes begin with a zstd frame.
+fn is_zstd(bytes: &[u8]) -> bool {
+    bytes.starts_with(&zstd::zstd_safe::MAGICNUMBER.to_le_bytes())
 }
 
 /// Returns the unmasked checksum.

@@ -381,6 +381,28 @@ fn a_flipped_bit_costs_only_the_records_of_its_block() {
     }
 }
 
+/// Regression test: without its first block, which states the compression, a log looked
+/// uncompressed, and its other records like malformed batches, which no recovery mode accepts.
+#[test]
+fn a_compressed_log_without_its_first_block_has_its_other_records() {
+    for is_recyclable in [false, true] {
+        let mut bytes = Vec::new();
+        let mut writer = Writer::new_compressed(7, is_recyclable, &mut bytes).unwrap();
+        for number in 0..100 {
+            writer.add_record(&value(number, 1000), &mut bytes).unwrap();
+        }
+        for lost in [0, 0xAB] {
+            bytes[..BLOCK_LENGTH].fill(lost);
+            let found: Vec<_> = read(&bytes, 7).records.into_iter().map(|(it, ..)| it).collect();
+            // About 31 records begin in the first block.
+            let expected: Vec<_> =
+                (100 - found.len() as u64..100).map(|it| value(it, 1000)).collect();
+            assert!((66..70).contains(&found.len()), "{}", found.len());
+            assert!(found == expected);
+        }
+    }
+}
+
 #[test]
 fn unwritten_space_is_skipped() {
     let mut bytes = PLAIN.to_vec();

@@ -100,8 +100,8 @@ pub use compaction_filter::{
     CompactionFilter, CustomCompactionFilter, FilterContext, FilterDecision, FilteredValue,
 };
 pub use db::{
-    CompactionPause, Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics,
-    PROPERTY_NAMES, SizeOptions,
+    CompactionPause, CreateFamiliesError, Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile,
+    MemTableStatistics, PROPERTY_NAMES, SizeOptions,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ingest::{ExternalFileInfo, ExternalFiles, IngestOptions, IngestedFile, SstFileWriter};

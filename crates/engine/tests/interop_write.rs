@@ -16,6 +16,8 @@ mod check;
 mod copies;
 #[path = "interop_write/direct_logs.rs"]
 mod direct_logs;
+#[path = "interop_write/families.rs"]
+mod families;
 #[path = "interop_write/foreign_options.rs"]
 mod foreign_options;
 #[path = "interop_write/groups.rs"]

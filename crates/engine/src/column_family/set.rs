@@ -32,10 +32,10 @@ impl FamilySet {
         self.families.values()
     }
 
-    /// Returns the set with `family` added.
-    pub(crate) fn with(&self, family: ColumnFamily) -> Self {
+    /// Returns the set with more column families.
+    pub(crate) fn with(&self, families: impl IntoIterator<Item = ColumnFamily>) -> Self {
         let mut with = self.clone();
-        with.families.insert(family.id(), family);
+        with.families.extend(families.into_iter().map(|family| (family.id(), family)));
         with
     }
 

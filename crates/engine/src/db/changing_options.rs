@@ -11,13 +11,14 @@
 //! [`crate::open_options::CurrentOptions`]. A running flush or compaction keeps the options with
 //! which it began.
 
+use std::slice;
 use std::sync::{Arc, MutexGuard};
 
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
 use crate::db::{Access, Database, Db};
 use crate::error::{Error, Result};
-use crate::open_options::{OptionWithoutEffect, database_options_without_effect};
+use crate::open_options::{OpenOptions, OptionWithoutEffect, database_options_without_effect};
 use crate::options::{
     ColumnFamilyOptions, DbOptions, OptionTable, SetOptions, change_column_family, change_database,
     check_column_family,
@@ -96,11 +97,11 @@ impl Database {
                 *options = after.recorded();
             }
         }
-        self.options_files.write(&all)?;
+        self.write_options_file(&all)?;
         self.log_changes(&format!("of '{}' ", family.name()), &*before, &after.effective);
         let (table, table_after) = (&before.table_factory, &after.effective.table_factory);
         self.log_changes("of its tables ", table, table_after);
-        let unmet = || self.unmet_settings(family);
+        let unmet = || unmet_settings(&self.context.options.open(), slice::from_ref(family));
         let known = unmet();
         self.change_family(family, after);
         self.warn_of(unmet(), &known);
@@ -151,7 +152,7 @@ impl Database {
         }
         let mut all = self.all_options();
         all.database = changed.recorded();
-        self.options_files.write(&all)?;
+        self.write_options_file(&all)?;
         self.log_changes("", &*before, after);
         let without_effect =
             |options: &DbOptions| sentences(&database_options_without_effect(options));
@@ -182,15 +183,6 @@ impl Database {
         self.compactions.compact_soon();
     }
 
-    /// Returns warnings about settings of a column family that are not put into effect, including
-    /// options without effect.
-    pub(super) fn unmet_settings(&self, family: &ColumnFamily) -> Vec<String> {
-        let open = self.context.options.open();
-        let mut unmet = warnings::of_families(&open, [family].into_iter());
-        unmet.extend(sentences(&open.of_families_without_effect([family.name()])));
-        unmet
-    }
-
     /// Logs the warnings in `unmet`, except those in `known`, which were logged before this change
     /// of options.
     fn warn_of(&self, unmet: Vec<String>, known: &[String]) {
@@ -213,6 +205,15 @@ impl Database {
         }
         Ok(())
     }
+}
+
+/// Returns warnings about settings of column families that are not put into effect, including
+/// options without effect.
+pub(super) fn unmet_settings(options: &OpenOptions, families: &[ColumnFamily]) -> Vec<String> {
+    let mut unmet = warnings::of_families(options, families.iter());
+    let names = families.iter().map(ColumnFamily::name);
+    unmet.extend(sentences(&options.of_families_without_effect(names)));
+    unmet
 }
 
 fn sentences(options: &[OptionWithoutEffect]) -> Vec<String> {

@@ -193,6 +193,8 @@ impl Database {
         for edit in &mut edits {
             // All files of a checkpoint are in its own directory.
             edit.new_files.iter_mut().for_each(|file| file.path_id = 0);
+            // The checkpoint's OPTIONS file has these options, without directories.
+            edit.family_options = None;
         }
         if let Some(number) = edits.iter().filter_map(|edit| edit.log_number).max() {
             // The checkpoint has no data in logs. But the MANIFEST of a database that tracks its

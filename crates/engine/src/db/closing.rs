@@ -7,9 +7,10 @@
 //! 3. The background threads end. Compactions are aborted, and so are ingestions that are still
 //!    copying files. Closing waits for ingestions and checkpoints in user threads, because the next
 //!    opening will assign the same file numbers.
-//! 4. Buffered records of the log are written, and its preallocated file is truncated to its
+//! 4. The OPTIONS file is written if it is outdated.
+//! 5. Buffered records of the log are written, and its preallocated file is truncated to its
 //!    contents. The closing thread ends the iterators that follow the logs.
-//! 5. The locks are released.
+//! 6. The locks are released.
 //!
 //! A crash at any step has the same effect as a crash before closing: acknowledged synced writes
 //! are on the device.
@@ -42,7 +43,8 @@ impl Db {
     /// database again returns a busy error.
     ///
     /// # Errors
-    /// The error after which writes were refused; errors from the last flush and write; invalid
+    /// The error after which writes were refused; errors from the last flush and write, and from
+    /// writing the OPTIONS file, if it is outdated; invalid
     /// argument, if a callback of the database calls this, because closing would wait for the
     /// callback.
     pub fn close(&self) -> Result<()> {
@@ -163,9 +165,10 @@ impl Database {
         drop(threads);
         self.context.background.wait_for_all_work();
         let closed = panics::catch("closing", || {
+            let written = self.write_last_options_file();
             let closed = self.close_logs();
             self.remove_last_obsolete_files();
-            closed
+            closed.and(written)
         });
         self.versions.obsolete().close();
         let result = flushed.and(closed);
@@ -217,7 +220,7 @@ impl Database {
         }
     }
 
-    /// Does step 4 of the module's description: ends the iterators that follow the logs, writes
+    /// Does step 5 of the module's description: ends the iterators that follow the logs, writes
     /// buffered records, and truncates the preallocated file. Also removes unneeded logs.
     fn close_logs(&self) -> Result<()> {
         let mut logs = self.writes.logs();

@@ -14,7 +14,6 @@ use crate::error::Result;
 use crate::flush::FlushScheduler;
 use crate::ingest::Ingester;
 use crate::open_options::OptionsFiles;
-use crate::options::{ColumnFamilyOptions, Options, SetOptions};
 use crate::panics;
 use crate::version::Versions;
 use crate::write::WritePath;
@@ -74,31 +73,5 @@ impl Database {
             self.compactions.compact_soon();
             Ok(())
         })
-    }
-
-    /// Returns the options of the database and its column families, as the OPTIONS file records
-    /// them.
-    pub(super) fn all_options(&self) -> Options {
-        let families = self.context.shared.family_set();
-        let open = self.context.options.open();
-        let as_set = open.as_set();
-        let recorded = |family: &ColumnFamily| {
-            let (name, effective) = (family.name(), ColumnFamilyOptions::clone(&family.options()));
-            let set = as_set.column_family(name).clone();
-            (name.to_owned(), SetOptions { set, effective }.recorded())
-        };
-        let (set, effective) = (as_set.database().clone(), open.database().clone());
-        Options {
-            database: SetOptions { set, effective }.recorded(),
-            column_families: families.iter().map(recorded).collect(),
-        }
-    }
-
-    /// Writes an OPTIONS file with the current options, after column families were created or
-    /// dropped. A failure is only logged.
-    pub(super) fn update_options_file(&self) {
-        if let Err(error) = self.options_files.write(&self.all_options()) {
-            self.context.info_log.warn(format_args!("the OPTIONS file was not written: {error}"));
-        }
     }
 }

@@ -104,7 +104,7 @@ impl Opened {
             database.writes.spread_write_times();
         }
         database.writes.update_write_times();
-        database.options_files.write(&database.all_options())?;
+        database.write_options_file(&database.all_options())?;
         database.options_files.write_own(&database.context.options.fixed().tailwater)?;
         update_all_stalls(&database.context);
         let writing = Writing::start(Arc::new(database))?;

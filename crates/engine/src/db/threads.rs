@@ -122,8 +122,8 @@ impl Database {
     }
 
     /// Resumes writes after a shortage, if possible. Then removes the logs that no follower needs
-    /// any more, frees retired memory, and removes the obsolete tables that no reader uses, with a
-    /// pause after each.
+    /// any more, frees retired memory, writes an outdated OPTIONS file, and removes the obsolete
+    /// files that nobody uses, with a pause after each.
     fn clean(&self) {
         // Writes are resumed by the cleaning thread, not by the flushing thread. Resuming waits
         // until the leader of the write queue gives up the lead, and the leader may be waiting for
@@ -132,7 +132,12 @@ impl Database {
         self.flushes.release_followed_logs();
         epoch::collect();
         heavy::collect();
-        let rest = |pause| self.context.background.sleep(pause);
+        self.update_options_file_at_rest();
+        let rest = |pause| {
+            self.context.background.sleep(pause);
+            // There may be very many obsolete files.
+            self.update_options_file_at_rest();
+        };
         self.versions.obsolete().remove_unread(&*self.context.clock, rest);
     }
 }

@@ -1,6 +1,11 @@
 //! The OPTIONS file. In RocksDB's format, it records the options with which the database was last
 //! opened, including changes since then.
 //!
+//! A changed option takes effect after a file with it was written. When column families are created
+//! or dropped, the file is outdated for a short time, because its length, and so the time to write
+//! it, grows with the number of column families. Until it is written, the MANIFEST records the
+//! options of new column families.
+//!
 //! The file is written under a temporary name, synced, and renamed. As in RocksDB, the current file
 //! and its predecessor are kept. Options that RocksDB does not have are in a separate file,
 //! `TAILWATER-OPTIONS`, which is written in the same way.
@@ -8,6 +13,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_io::sync::Mutex;
@@ -31,6 +37,10 @@ pub(crate) struct OptionsFiles {
     obsolete: Arc<ObsoleteFiles>,
     /// The numbers of the existing OPTIONS files.
     existing: Mutex<BTreeSet<u64>>,
+    /// Whether column families were created or dropped since the current file was written.
+    is_outdated: AtomicBool,
+    /// Whether the last attempt to write a file failed.
+    has_failed: AtomicBool,
 }
 
 impl OptionsFiles {
@@ -43,26 +53,52 @@ impl OptionsFiles {
         obsolete: Arc<ObsoleteFiles>,
         existing: BTreeSet<u64>,
     ) -> Self {
-        Self { storage, directory, numbers, obsolete, existing: Mutex::new(existing) }
+        let (existing, is_outdated) = (Mutex::new(existing), AtomicBool::new(false));
+        let has_failed = AtomicBool::new(false);
+        Self { storage, directory, numbers, obsolete, existing, is_outdated, has_failed }
     }
 
-    /// Writes a new OPTIONS file with the options of the database and its column families, and
+    /// Sets whether the current file is outdated.
+    pub(crate) fn set_outdated(&self, is_outdated: bool) {
+        self.is_outdated.store(is_outdated, Ordering::Release);
+    }
+
+    /// Whether the current file is outdated.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.is_outdated.load(Ordering::Acquire)
+    }
+
+    /// Notes that a file could not be written. Returns whether the attempt before succeeded.
+    pub(crate) fn is_first_failure(&self) -> bool {
+        !self.has_failed.swap(true, Ordering::Relaxed)
+    }
+
+    /// Returns the number of a new OPTIONS file. Of two files with different options, the one with
+    /// the newer options must have the higher number, which makes it the current file.
+    ///
+    /// # Errors
+    /// Errors from looking for a file that already has the number.
+    pub(crate) fn take_number(&self) -> Result<u64> {
+        let (number, _) = self.numbers.take_unused(&*self.storage, |number| self.path(number))?;
+        Ok(number)
+    }
+
+    /// Writes OPTIONS file `number` with the options of the database and its column families, and
     /// removes all but the newest [`KEPT`] files.
     ///
     /// # Errors
     /// Errors from writing the file. The previous file then stays current. A failure to remove an
     /// older file is only logged.
-    pub(crate) fn write(&self, options: &Options) -> Result<()> {
-        let path = |number| self.directory.join(FileKind::Options(number).to_string());
-        let (number, path) = self.numbers.take_unused(&*self.storage, path)?;
+    pub(crate) fn write(&self, number: u64, options: &Options) -> Result<()> {
         let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());
-        self.write_new(options, &aside, &path)?;
+        self.write_new(options, &aside, &self.path(number))?;
+        self.has_failed.store(false, Ordering::Relaxed);
         let mut numbers = self.existing.lock();
         numbers.insert(number);
         while numbers.len() > KEPT
             && let Some(oldest) = numbers.pop_first()
         {
-            self.obsolete.remove(self.directory.join(FileKind::Options(oldest).to_string()));
+            self.obsolete.remove(self.path(oldest));
         }
         Ok(())
     }
@@ -87,6 +123,10 @@ impl OptionsFiles {
             },
         }
         Ok(self.storage.sync_directory(&self.directory)?)
+    }
+
+    fn path(&self, number: u64) -> PathBuf {
+        self.directory.join(FileKind::Options(number).to_string())
     }
 
     fn write_new(&self, options: &Options, aside: &Path, path: &Path) -> Result<()> {

@@ -1,6 +1,8 @@
-//! Loads the options that a database's own files record, in the newest OPTIONS file and in
-//! `TAILWATER-OPTIONS`.
+//! Loads the options that a database's own files record: in the newest OPTIONS file, in
+//! `TAILWATER-OPTIONS`, and in the MANIFEST, which has the options of column families that were
+//! created since the OPTIONS file was written.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,9 +22,10 @@ use super::OpenOptions;
 const ATTEMPTS: usize = 16;
 
 impl OpenOptions {
-    /// Returns the options that are stored in a database's newest OPTIONS file and in its
-    /// `TAILWATER-OPTIONS` file. If one of the files does not exist, the options that it would
-    /// store have their defaults.
+    /// Returns the options that are stored in a database's newest OPTIONS file, in its MANIFEST and
+    /// in its `TAILWATER-OPTIONS` file. If one of the files does not exist, the options that it
+    /// would store have their defaults. Options of column families that the database does not have
+    /// are ignored.
     ///
     /// The file records the values of options whose defaults depend on other options, such as
     /// `max_compaction_bytes`. A value that equals the one that the other options determine counts
@@ -62,14 +65,20 @@ impl OpenOptions {
             Some(FileKind::Options(number)) => Some(number),
             _ => None,
         });
-        if let Some(newest) = numbers.max() {
+        let newest = numbers.max();
+        if let Some(newest) = newest {
             let path = directory.join(FileKind::Options(newest).to_string());
             let options = read_options_file(&*loaded.storage, &path)?;
             loaded.database = options.database;
             loaded.families = options.column_families;
-            loaded.unset_derived();
             loaded.check_recorded_wal_dir(directory)?;
         }
+        // The MANIFEST is read after the OPTIONS file. So it has the options of a column family
+        // that another process creates meanwhile.
+        if let Some(manifest) = read_manifest(&*loaded.storage, directory)? {
+            loaded.follow_manifest(&manifest, newest)?;
+        }
+        loaded.unset_derived();
         let own = FileKind::TailwaterOptions.to_string();
         if entries.iter().any(|entry| entry.name == own) {
             loaded.database.tailwater = read_own_options(&*loaded.storage, &directory.join(own))?;
@@ -108,16 +117,28 @@ impl OpenOptions {
         let database = DbOptions { error_if_exists: false, ..database };
         let mut loaded = Self { database, families, other_families, warnings, ..self.clone() };
         loaded.set_from_string(over)?;
-        // The OPTIONS file may name column families that were dropped later, or whose creation
-        // failed.
-        let families = manifest::current(&*self.storage, home)
-            .and_then(|number| Manifest::read(&*self.storage, home, number))
-            .map(|manifest| manifest.column_families);
-        if let Ok(families) = families {
-            let names: Vec<String> = families.into_values().map(|family| family.name).collect();
-            loaded.retain_column_families(&names);
-        }
         Ok(loaded)
+    }
+
+    /// Adapts the column families, loaded from OPTIONS file number `newest`, to those of the
+    /// MANIFEST. Families that were dropped since the file was written lose their options. Families
+    /// that were created since then get the options that the MANIFEST records.
+    fn follow_manifest(&mut self, manifest: &Manifest, newest: Option<u64>) -> Result<()> {
+        let families = manifest.column_families.values();
+        let names: BTreeSet<&str> = families.map(|family| family.name.as_str()).collect();
+        self.families.retain(|(name, _)| name == "default" || names.contains(name.as_str()));
+        let known: BTreeSet<String> = self.column_families().map(str::to_owned).collect();
+        for family in manifest.column_families.values() {
+            let Some(recorded) = &family.recorded_options else { continue };
+            let is_older = newest.is_none_or(|newest| newest < recorded.options_number);
+            if is_older || !known.contains(&family.name) {
+                let options = parse_options(&recorded.text, &manifest.path)?.column_families;
+                if let Some((_, options)) = options.into_iter().next() {
+                    self.set_column_family(&family.name, options);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Clears a recorded `wal_dir` that cannot be right: the directory does not exist, or is the
@@ -149,10 +170,35 @@ impl OpenOptions {
     }
 }
 
+/// Returns the contents of the MANIFEST; `None` if it cannot be read. Opening the database then
+/// reports the reason.
+///
+/// # Errors
+/// Out of file descriptors. This is not reported as `None`, because it says nothing about the
+/// database.
+fn read_manifest(storage: &dyn Storage, directory: &Path) -> Result<Option<Manifest>> {
+    for _ in 0..ATTEMPTS {
+        let number = manifest::current(storage, directory);
+        let read = |number: u64| Manifest::read(storage, directory, number);
+        match number.clone().and_then(read) {
+            Ok(manifest) => return Ok(Some(manifest)),
+            Err(error) if error.is_out_of_descriptors() => return Err(error),
+            Err(_) if number.ok() == manifest::current(storage, directory).ok() => break,
+            // A writer has replaced the MANIFEST.
+            Err(_) => {}
+        }
+    }
+    Ok(None)
+}
+
 fn read_options_file(storage: &dyn Storage, path: &Path) -> Result<Options> {
-    let text = read_text(storage, path)?;
+    parse_options(&read_text(storage, path)?, path)
+}
+
+/// Returns the options of an OPTIONS file with this text. `path` is named in errors.
+fn parse_options(text: &str, path: &Path) -> Result<Options> {
     let document =
-        Document::parse(&text).map_err(|error| Error::corruption(path, error.to_string()))?;
+        Document::parse(text).map_err(|error| Error::corruption(path, error.to_string()))?;
     Options::from_document(&document, UnknownOptions::IgnoreFromNewer)
         .map_err(|error| not_accepted(&error, path))
 }

@@ -17,6 +17,7 @@ pub use without_effect::OptionWithoutEffect;
 pub(crate) use without_effect::{database_options_without_effect, listed};
 
 use std::fmt;
+use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -255,10 +256,13 @@ impl OpenOptions {
     }
 
     /// Removes the options of one column family, if there are any. The column family then gets the
-    /// options of all unnamed column families. Needed after [`OpenOptions::load`] if the loaded
-    /// options name a column family that was dropped later: opening would create it again or fail.
+    /// options of all unnamed column families. Needed if a column family was dropped after
+    /// [`OpenOptions::load`] had loaded its options: opening would create it again or fail.
     pub fn remove_column_family(&mut self, name: &str) -> &mut Self {
         self.families.retain(|(family, _)| family != name);
+        if let Some(as_set) = &mut self.as_set {
+            as_set.remove_column_family(name);
+        }
         self
     }
 
@@ -392,12 +396,24 @@ impl OpenOptions {
         &self.warnings
     }
 
-    /// Drops the options of all column families except the named ones.
-    pub(crate) fn retain_column_families(&mut self, names: &[String]) {
-        self.families.retain(|(name, _)| names.contains(name));
+    /// Returns a copy in which only these column families have options of their own.
+    pub(crate) fn with_families<'a>(
+        &mut self,
+        families: impl Iterator<Item = (&'a str, &'a SetOptions<ColumnFamilyOptions>)>,
+    ) -> Self {
+        // The options of the other column families, which may be very many, are not copied.
+        let others = mem::take(&mut self.families);
+        let as_set = self.as_set.as_deref_mut();
+        let others_as_set = as_set.map(|as_set| mem::take(&mut as_set.families));
+        let mut copy = self.clone();
+        self.families = others;
         if let Some(as_set) = &mut self.as_set {
-            as_set.retain_column_families(names);
+            as_set.families = others_as_set.unwrap_or_default();
         }
+        for (name, options) in families {
+            copy.change_column_family(name, options);
+        }
+        copy
     }
 
     /// Returns the clock.

@@ -150,13 +150,26 @@ impl OpenOptions {
                  options say '{named}'"
             )));
         }
-        let own = self.comparators.iter().find(|comparator| comparator.name() == recorded);
-        own.cloned().or_else(|| Comparator::built_in(recorded)).ok_or_else(|| {
+        self.find_comparator(recorded).ok_or_else(|| {
             Error::invalid_argument(format!(
                 "column family '{family}' was written with comparator '{recorded}', which is \
                  neither built in nor registered"
             ))
         })
+    }
+
+    /// Returns the comparator that the options of a new column family name.
+    pub(crate) fn new_comparator(&self, options: &ColumnFamilyOptions) -> Result<Comparator> {
+        let name = options.comparator.id().unwrap_or(DEFAULT_COMPARATOR);
+        self.find_comparator(name).ok_or_else(|| {
+            let message = format!("comparator '{name}' is neither built in nor registered");
+            Error::invalid_argument(message)
+        })
+    }
+
+    fn find_comparator(&self, name: &str) -> Option<Comparator> {
+        let own = self.comparators.iter().find(|comparator| comparator.name() == name);
+        own.cloned().or_else(|| Comparator::built_in(name))
     }
 
     /// Returns the merge operator of a column family.

@@ -69,13 +69,18 @@ impl Options {
         let mut document = Document::new(ROCKSDB_VERSION);
         document.sections.push(print_section(SectionKind::Database, &self.database));
         for (name, options) in &self.column_families {
-            let kind = SectionKind::ColumnFamily(name.clone());
-            document.sections.push(print_section(kind, options));
-            let factory = BLOCK_BASED_TABLE.to_owned();
-            let kind = SectionKind::Table { factory, column_family: name.clone() };
-            document.sections.push(print_section(kind, &options.table_factory));
+            push_family(&mut document, name, options);
         }
         document
+    }
+
+    /// Returns the text of an OPTIONS file that has only the options of one column family, under
+    /// the name `default`. Options that RocksDB does not have are omitted.
+    pub(crate) fn family_to_text(options: &ColumnFamilyOptions) -> String {
+        let mut document = Document::new(ROCKSDB_VERSION);
+        document.sections.push(Section::new(SectionKind::Database));
+        push_family(&mut document, "default", options);
+        document.to_text()
     }
 
     /// Returns the options of the column family `name`.
@@ -116,6 +121,15 @@ fn set_section<T: OptionTable>(
         }
     }
     Ok(())
+}
+
+/// Adds the sections of a column family.
+fn push_family(document: &mut Document, name: &str, options: &ColumnFamilyOptions) {
+    let kind = SectionKind::ColumnFamily(name.to_owned());
+    document.sections.push(print_section(kind, options));
+    let factory = BLOCK_BASED_TABLE.to_owned();
+    let kind = SectionKind::Table { factory, column_family: name.to_owned() };
+    document.sections.push(print_section(kind, &options.table_factory));
 }
 
 fn print_section<T: OptionTable>(kind: SectionKind, options: &T) -> Section {

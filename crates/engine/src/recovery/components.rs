@@ -17,7 +17,7 @@ use super::wal_files::{are_on_device, set_aside, sync_logs};
 use super::LogsReplayed;
 use super::recovered::{Recovered, needed_files};
 use crate::background::{Background, ErrorState};
-use crate::column_family::{ColumnFamily, FamilySet, ReaderFactory};
+use crate::column_family::{FamilySet, ReaderFactory};
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
 use crate::directory::{
@@ -36,7 +36,7 @@ use crate::stall::StallController;
 use crate::stats::{Activity, InfoLog};
 use crate::version::manifest::Manifest;
 use crate::version::{
-    CompactCursors, CompactionState, FamilyVersion, ManifestLimits, VersionSetBeginning, Versions,
+    CompactionState, FamilyVersion, ManifestLimits, VersionSetBeginning, Versions,
 };
 use crate::wal::{LiveLog, LogSet};
 use crate::write::{WritePath, wal_options};
@@ -146,11 +146,33 @@ impl LogsReplayed {
             max_column_family: manifest.max_column_family,
             last_sequence: self.last_sequence.max(manifest.last_sequence),
             min_log_number: manifest.min_log_number_to_keep,
-            families: family_versions(&self.families, &self.log_numbers, &self.cursors),
+            families: self.family_versions(),
             limits: ManifestLimits::of(database),
         };
         let (storage, home) = (Arc::clone(&self.storage), self.home.clone());
         Versions::new(storage, home, beginning, Arc::clone(info_log))
+    }
+
+    fn family_versions(&self) -> BTreeMap<u32, FamilyVersion> {
+        let newest_options = self.directories.home_files().options().last().unwrap_or(0);
+        let families = self.families.iter().zip(&self.log_numbers);
+        let recorded = self.cursors.iter().zip(&self.recorded_options);
+        let versions = families.zip(recorded).map(|((family, &log_number), (cursors, options))| {
+            let version = FamilyVersion {
+                name: family.name().to_owned(),
+                comparator: family.comparator().clone(),
+                log_number,
+                level_count: family.options().num_levels as usize,
+                version: Arc::clone(family.super_version().version()),
+                compactions: CompactionState::new(cursors.clone()),
+                next_epoch: FamilyVersion::epoch_after(family.super_version().version()),
+                recorded_options: options
+                    .clone()
+                    .filter(|recorded| recorded.options_number > newest_options),
+            };
+            (family.id(), version)
+        });
+        versions.collect()
     }
 
     /// First links damaged logs into the folder `lost`. Then decides whether to keep the logs that
@@ -359,25 +381,4 @@ fn identity(
     let host_id = host_id(options.database());
     let session_id = encode_session_id(fastrand::u64(..), fastrand::u64(..));
     Ok(DatabaseIdentity { database_id, session_id, host_id })
-}
-
-fn family_versions(
-    families: &[ColumnFamily],
-    log_numbers: &[u64],
-    cursors: &[CompactCursors],
-) -> BTreeMap<u32, FamilyVersion> {
-    let parts = families.iter().zip(log_numbers).zip(cursors);
-    let versions = parts.map(|((family, &log_number), cursors)| {
-        let version = FamilyVersion {
-            name: family.name().to_owned(),
-            comparator: family.comparator().clone(),
-            log_number,
-            level_count: family.options().num_levels as usize,
-            version: Arc::clone(family.super_version().version()),
-            compactions: CompactionState::new(cursors.clone()),
-            next_epoch: FamilyVersion::epoch_after(family.super_version().version()),
-        };
-        (family.id(), version)
-    });
-    versions.collect()
 }

@@ -71,7 +71,7 @@ fn oldest_needed_log(manifest: &Manifest, families: &[FoundFamily]) -> u64 {
 }
 
 fn found_family(options: &OpenOptions, state: FamilyState) -> Result<FoundFamily> {
-    let FamilyState { id, name, comparator, log_number, files, cursors } = state;
+    let FamilyState { id, name, comparator, log_number, files, cursors, recorded_options } = state;
     let comparator = options.comparator(&name, &comparator)?;
     let set = options.column_family(&name).clone();
     let version = files
@@ -79,7 +79,17 @@ fn found_family(options: &OpenOptions, state: FamilyState) -> Result<FoundFamily
         .map_err(|what| Error::new(ErrorKind::Corruption, format!("the MANIFEST {what}")))?;
     check_levels(&name, &version, set.num_levels)?;
     let version = Arc::new(version);
-    Ok(FoundFamily { id, name, options: set, comparator, version, log_number, cursors })
+    let options = set;
+    Ok(FoundFamily {
+        id,
+        name,
+        options,
+        comparator,
+        version,
+        log_number,
+        cursors,
+        recorded_options,
+    })
 }
 
 /// Refuses a column family with tables on level `num_levels` or deeper, as RocksDB does. Otherwise

@@ -27,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::key::Sequence;
+use tailwater_format::version_edit::FamilyOptions;
 use tailwater_io::Storage;
 
 use tailwater_format::Comparator;
@@ -92,6 +93,8 @@ struct FoundFamily {
     log_number: u64,
     /// The positions at which round-robin compaction continues in the column family's levels.
     cursors: CompactCursors,
+    /// The options that the MANIFEST records, because no OPTIONS file had them yet.
+    recorded_options: Option<FamilyOptions>,
 }
 
 /// A database whose logs were replayed into memtables.
@@ -108,6 +111,8 @@ pub(crate) struct LogsReplayed {
     /// For each of `families`, the positions at which round-robin compaction continues in its
     /// levels.
     cursors: Vec<CompactCursors>,
+    /// For each of `families`, the options that the MANIFEST records.
+    recorded_options: Vec<Option<FamilyOptions>>,
     /// The contents of the MANIFEST, except the column families, which are in `families`.
     manifest: Manifest,
     /// Number of the oldest log that is needed. The contents of all older logs are in tables.

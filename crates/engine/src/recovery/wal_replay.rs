@@ -23,10 +23,12 @@ impl FilesFound {
         let mut families = Vec::new();
         let mut log_numbers = Vec::new();
         let mut cursors = Vec::new();
+        let mut recorded_options = Vec::new();
         let mut targets = BTreeMap::new();
-        for found in found {
+        for mut found in found {
             let (id, log_number) = (found.id, found.log_number);
             cursors.push(found.cursors.clone());
+            recorded_options.push(found.recorded_options.take());
             let family = column_family(&options, &factory, found);
             targets.insert(
                 id,
@@ -73,6 +75,7 @@ impl FilesFound {
             families,
             log_numbers,
             cursors,
+            recorded_options,
             manifest,
             logs: replayed.logs,
             blob_files: replayed.blob_files,

@@ -16,7 +16,7 @@ use tailwater_format::record_log::{
     BLOCK_LENGTH, Damage, Event, HEADER_LENGTH, RecordReader, SkippedReason, Torn, TornReason,
     records_within,
 };
-use tailwater_format::version_edit::VersionEdit;
+use tailwater_format::version_edit::{FamilyOptions, VersionEdit};
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use crate::error::{Error, Result};
@@ -79,6 +79,8 @@ pub(crate) struct FamilyState {
     pub(crate) files: VersionBuilder,
     /// The positions at which the round-robin compactions of the family's levels continue.
     pub(crate) cursors: CompactCursors,
+    /// The options with which the family was created, if no OPTIONS file had them yet.
+    pub(crate) recorded_options: Option<FamilyOptions>,
 }
 
 /// Returns the number of the MANIFEST that CURRENT names.
@@ -406,10 +408,13 @@ impl FamilyState {
     fn new(id: u32, name: String) -> Self {
         let comparator = String::new();
         let (files, cursors) = (VersionBuilder::default(), CompactCursors::default());
-        Self { id, name, comparator, log_number: 0, files, cursors }
+        Self { id, name, comparator, log_number: 0, files, cursors, recorded_options: None }
     }
 
-    fn apply(&mut self, edit: VersionEdit) -> std::result::Result<(), String> {
+    fn apply(&mut self, mut edit: VersionEdit) -> std::result::Result<(), String> {
+        if let Some(options) = edit.family_options.take() {
+            self.recorded_options = Some(options);
+        }
         if let Some(comparator) = &edit.comparator {
             if !self.comparator.is_empty() && self.comparator != *comparator {
                 let (name, before) = (&self.name, &self.comparator);

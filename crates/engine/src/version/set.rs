@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
-use tailwater_format::version_edit::{BlobFileGarbage, VersionEdit};
+use tailwater_format::version_edit::{BlobFileGarbage, FamilyOptions, VersionEdit};
 
 use super::manifest_writer::{ManifestLimits, ManifestNumbers, NewManifest};
 use crate::error::{Error, ErrorKind, Result};
@@ -26,6 +26,8 @@ pub(crate) struct FamilyVersion {
     pub(crate) compactions: CompactionState,
     /// Epoch number of the next table that is flushed or ingested.
     pub(crate) next_epoch: u64,
+    /// The options that the MANIFEST records, because no OPTIONS file has them yet.
+    pub(crate) recorded_options: Option<FamilyOptions>,
 }
 
 impl FamilyVersion {
@@ -265,6 +267,14 @@ impl VersionSet {
         self.families.insert(id, family);
     }
 
+    /// Notes that OPTIONS file `number` was written. A new MANIFEST then need not record options
+    /// that are in this file.
+    pub(crate) fn options_written(&mut self, number: u64) {
+        for family in self.families.values_mut() {
+            family.recorded_options.take_if(|recorded| recorded.options_number <= number);
+        }
+    }
+
     /// Returns edits that produce the set's current state when they are applied to an empty state.
     pub(crate) fn snapshot(&self) -> Vec<VersionEdit> {
         let mut edits = Vec::new();
@@ -278,6 +288,7 @@ impl VersionSet {
                 column_family: id,
                 column_family_add: (!is_default).then(|| family.name.clone()),
                 comparator: Some(family.comparator.name().to_owned()),
+                family_options: family.recorded_options.clone(),
                 ..VersionEdit::default()
             });
             edits.push(family_files(id, family));

@@ -60,11 +60,11 @@ fn blob_files(storage: &dyn Storage, directory: &Path) -> Vec<String> {
 /// may be delayed by reads of other tests in this process.
 fn blob_files_left(db: &Db, disk: &SimStorage, expected: usize) -> usize {
     let left = || blob_files(disk, PATH.as_ref()).len();
-    for _ in 0..1000 {
+    for _ in 0..60_000 {
         if left() == expected {
             break;
         }
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(1));
         // The end of a pause looks for files that can be removed.
         drop(db.pause_compactions().expect("a pause"));
     }

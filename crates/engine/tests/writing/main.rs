@@ -13,6 +13,7 @@ mod compactions;
 mod comparators;
 mod concurrent_ingestion;
 mod contracts;
+mod creating_families;
 #[path = "../common/database.rs"]
 mod database;
 mod direct_logs;

@@ -1,6 +1,7 @@
 //! Tests that files are removed when nobody uses them any more, and not before.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, ReadOptions};
 use tailwater_io::sim::SimStorage;
@@ -138,11 +139,11 @@ fn files_kept_by_disabled_deletions_are_removed_by_the_next_opening() {
 /// Waits until all obsolete files are removed. The removal may be delayed by reads of other tests
 /// in this process.
 fn wait_until_removed(db: &Db) {
-    for _ in 0..1000 {
+    for _ in 0..60_000 {
         if property(db, "tailwater.num-obsolete-files") == "0" {
             return;
         }
-        std::thread::yield_now();
+        std::thread::sleep(Duration::from_millis(1));
         // The end of a pause looks for files that can be removed.
         drop(db.pause_compactions().expect("a pause"));
     }

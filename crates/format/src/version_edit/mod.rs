@@ -27,10 +27,12 @@
 //! | 8202 | progress of a subcompaction: slice |
 //! | 8203 | length of the last compacted MANIFEST: slice of a varint64 |
 //! | 488693760 | Tailwater's: the logs that exist: slice of varint64 numbers |
+//! | 488710144 | Tailwater's: options of the column family added, see [`FamilyOptions`]: slice |
 //!
 //! Source: `db/version_edit.cc`.
 
 mod blob_file;
+mod family_options;
 mod file;
 mod progress;
 mod wal;
@@ -42,6 +44,7 @@ use crate::varint::{Reader, put_length_prefixed, put_varint32, put_varint64};
 use crate::{Error, Result};
 
 pub use blob_file::{BlobFileAddition, BlobFileGarbage};
+pub use family_options::FamilyOptions;
 pub use file::{FileChecksum, NewFile, Temperature};
 pub use progress::{LevelProgress, SubcompactionProgress};
 pub use wal::WalAddition;
@@ -83,9 +86,10 @@ mod tag {
     pub(super) const PERSIST_USER_DEFINED_TIMESTAMPS: u32 = IGNORABLE_TAG + 9;
     pub(super) const SUBCOMPACTION_PROGRESS: u32 = IGNORABLE_TAG + 10;
     pub(super) const LAST_COMPACTED_MANIFEST_LENGTH: u32 = IGNORABLE_TAG + 11;
-    /// RocksDB assigns tags consecutively. This tag is far from those, so that no later version of
-    /// RocksDB assigns it.
+    /// RocksDB assigns tags consecutively. This tag and the next are far from those, so that no
+    /// later version of RocksDB assigns them.
     pub(super) const EXISTING_LOGS: u32 = IGNORABLE_TAG + (0x7483 << 14);
+    pub(super) const FAMILY_OPTIONS: u32 = IGNORABLE_TAG + (0x7484 << 14);
 }
 
 /// The internal key at which the next compaction of a level begins.
@@ -166,6 +170,8 @@ pub struct VersionEdit {
     /// directory entries were durable. The list replaces the list of an earlier edit. RocksDB
     /// ignores it.
     pub existing_logs: Option<Vec<u64>>,
+    /// The options of the column family that the edit creates. RocksDB ignores them.
+    pub family_options: Option<FamilyOptions>,
 }
 
 impl VersionEdit {
@@ -295,6 +301,10 @@ impl VersionEdit {
             tag::EXISTING_LOGS => {
                 self.existing_logs = Some(field(reader, "list of existing logs", numbers)?);
             }
+            tag::FAMILY_OPTIONS => {
+                let what = "options of a column family";
+                self.family_options = Some(field(reader, what, FamilyOptions::decode)?);
+            }
             _ => return Ok(false),
         }
         Ok(true)
@@ -343,6 +353,11 @@ impl VersionEdit {
             let mut field = Vec::new();
             logs.iter().for_each(|&number| put_varint64(&mut field, number));
             put_field(out, tag::EXISTING_LOGS, &field);
+        }
+        if let Some(options) = &self.family_options {
+            let mut field = Vec::new();
+            options.encode(&mut field);
+            put_field(out, tag::FAMILY_OPTIONS, &field);
         }
         Ok(())
     }

@@ -2,8 +2,8 @@
 
 use tailwater_format::record_log::{Event, RecordReader, SliceSource};
 use tailwater_format::version_edit::{
-    BlobFileAddition, BlobFileGarbage, CompactCursor, DeletedFile, FileChecksum, LevelProgress,
-    NewFile, SubcompactionProgress, Temperature, VersionEdit, WalAddition,
+    BlobFileAddition, BlobFileGarbage, CompactCursor, DeletedFile, FamilyOptions, FileChecksum,
+    LevelProgress, NewFile, SubcompactionProgress, Temperature, VersionEdit, WalAddition,
 };
 use tailwater_format::{Error, Result};
 
@@ -183,6 +183,7 @@ fn full() -> VersionEdit {
         }),
         last_compacted_manifest_length: Some(6),
         existing_logs: Some(vec![3, 300]),
+        family_options: Some(FamilyOptions { options_number: 300, text: "text".into() }),
     }
 }
 

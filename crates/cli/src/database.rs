@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater::inspect::manifest::{self, ManifestState};
 use tailwater::{ColumnFamily, Db, ReadOptions};
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
@@ -17,14 +16,13 @@ use crate::settings::Settings;
 /// Number of bytes that a scan reads ahead in a table.
 const READ_AHEAD_BYTES: usize = 512 << 10;
 
-/// Maximum number of attempts to read files that another process is writing.
-pub(crate) const ATTEMPTS: usize = 16;
+/// The option with which all tables and blob files are opened together with the database. Another
+/// process that writes the database may remove them at any time.
+const OPEN_ALL_FILES: &str = "max_open_files=-1";
 
 /// A database that is open for reading.
 pub(crate) struct Database {
     pub(crate) db: Db,
-    /// The state that the database's MANIFEST records.
-    pub(crate) manifest: ManifestState,
     /// The outcome of opening the database: recovery may have left out damaged or incomplete data.
     pub(crate) outcome: Outcome,
 }
@@ -32,12 +30,12 @@ pub(crate) struct Database {
 impl Database {
     /// Opens a database, and reports on standard error what recovery left out.
     pub(crate) fn open(directory: &Path, options: Overrides<'_>) -> Result<Self> {
-        let manifest = manifest_state(&*storage(), directory)?;
         let mut settings = Settings::defaults(&storage(), options)?.effective;
-        settings.set_load_when_opened(options.options.unwrap_or_default());
+        let given = options.options.unwrap_or_default();
+        settings.set_load_when_opened(&format!("{OPEN_ALL_FILES};{given}"));
         let db = Db::open_read_only(directory, &settings)?;
         let outcome = report_opening(&db);
-        Ok(Self { db, manifest, outcome })
+        Ok(Self { db, outcome })
     }
 
     /// Returns the column family with this name.
@@ -54,25 +52,6 @@ pub(crate) fn column_family(db: &Db, name: &str) -> Result<ColumnFamily> {
         let message = error.message();
         Failure::NotFound(format!("{message}; there are: {}", names.join(", ")))
     })
-}
-
-/// Returns the state that the current MANIFEST records. CURRENT names this MANIFEST.
-///
-/// # Errors
-/// Not found, if there is no database; corruption.
-pub(crate) fn manifest_state(
-    storage: &dyn Storage,
-    directory: &Path,
-) -> tailwater::Result<ManifestState> {
-    let mut attempts = 1..ATTEMPTS;
-    loop {
-        let number = manifest::current(storage, directory)?;
-        match manifest::state(storage, directory, number) {
-            // Another process may have replaced the MANIFEST since CURRENT was read.
-            Err(error) if error.is_not_found() && attempts.next().is_some() => {}
-            state => return state,
-        }
-    }
 }
 
 /// Returns an error for an invalid `--options`, in a verb that makes no other use of options.

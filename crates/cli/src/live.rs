@@ -6,11 +6,11 @@
 
 use std::path::Path;
 
+use tailwater::inspect::manifest;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{FileMetadata, Storage};
 
-use crate::database::manifest_state;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{complain, say};
 
@@ -81,7 +81,7 @@ fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
     }
     // If the MANIFEST cannot be read, the process that has the database open may be replacing the
     // MANIFEST. In this case, the file counts as unfinished.
-    let Ok(state) = manifest_state(storage, directory) else { return true };
+    let Ok(state) = manifest::current_state(storage, directory) else { return true };
     let mut families = state.column_families.iter();
     match kind {
         Some(FileKind::Table(number) | FileKind::LevelDbTable(number)) => {

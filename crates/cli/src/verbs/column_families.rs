@@ -1,9 +1,10 @@
 //! `column-families`: the names of the column families.
 
 use serde_json::json;
+use tailwater::inspect::manifest;
 
 use crate::arguments::ColumnFamiliesArguments;
-use crate::database::{check_options, manifest_state, storage};
+use crate::database::{check_options, storage};
 use crate::outcome::{Outcome, Result};
 use crate::output::{Output, say};
 use crate::text::escape;
@@ -11,7 +12,7 @@ use crate::text::escape;
 pub(crate) fn run(arguments: &ColumnFamiliesArguments, output: &mut Output) -> Result<Outcome> {
     let (storage, directory) = (storage(), &arguments.directory);
     check_options(&storage, directory, arguments.common.overrides())?;
-    let state = manifest_state(&*storage, directory)?;
+    let state = manifest::current_state(&*storage, directory)?;
     for family in &state.column_families {
         if output.is_json() {
             output.json_line(&json!({

@@ -1,24 +1,28 @@
 //! `properties`: prints an overview of a database, or one of RocksDB's properties.
 
 use serde_json::{Value, json};
+use tailwater::inspect::manifest::{self, ManifestState};
 use tailwater::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
 use tailwater_format::file_name::FileKind;
 
 use super::describe;
 use crate::arguments::PropertiesArguments;
-use crate::database::Database;
+use crate::database::{Database, storage};
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::Output;
 
 pub(crate) fn run(arguments: &PropertiesArguments, output: &mut Output) -> Result<Outcome> {
     let database = Database::open(&arguments.directory, arguments.common.overrides())?;
-    match &arguments.name {
-        Some(name) => property(&database, arguments, name, output)?,
-        None if output.is_json() => {
-            let value = overview_json(&database, output)?;
-            output.json_document(&value)?;
-        }
-        None => overview(&database, output)?,
+    if let Some(name) = &arguments.name {
+        property(&database, arguments, name, output)?;
+        return Ok(database.outcome);
+    }
+    let state = manifest::current_state(&*storage(), &arguments.directory)?;
+    if output.is_json() {
+        let value = overview_json(&database, &state, output)?;
+        output.json_document(&value)?;
+    } else {
+        overview(&database, &state, output)?;
     }
     Ok(database.outcome)
 }
@@ -48,14 +52,17 @@ fn property(
     output.line(value.trim_end_matches('\n'))
 }
 
-/// Returns the approximate number of keys of a column family.
+/// Returns the approximate number of keys of a column family. Returns `None` if another process has
+/// created the column family since the database was opened.
 fn estimated_keys(database: &Database, name: &str) -> Result<Option<String>> {
-    let family = database.db.cf_handle(name)?;
-    Ok(database.db.property_value_cf(&family, "rocksdb.estimate-num-keys")?)
+    match database.db.cf_handle(name) {
+        Ok(family) => Ok(database.db.property_value_cf(&family, "rocksdb.estimate-num-keys")?),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
-fn overview(database: &Database, output: &mut Output) -> Result<()> {
-    let state = &database.manifest;
+fn overview(database: &Database, state: &ManifestState, output: &mut Output) -> Result<()> {
     output.field(0, "database id", state.database_id.as_deref().unwrap_or("none"))?;
     output.field(0, "sequence number", database.db.latest_sequence_number())?;
     output.field(0, "sequence number in tables", state.last_sequence)?;
@@ -74,11 +81,11 @@ fn overview(database: &Database, output: &mut Output) -> Result<()> {
     Ok(())
 }
 
-fn overview_json(database: &Database, output: &Output) -> Result<Value> {
-    let mut object = describe::state_json(output, &database.manifest);
+fn overview_json(database: &Database, state: &ManifestState, output: &Output) -> Result<Value> {
+    let mut object = describe::state_json(output, state);
     object.insert("latest_sequence".to_owned(), json!(database.db.latest_sequence_number()));
     if let Some(Value::Array(families)) = object.get_mut("column_families") {
-        for (family, state) in families.iter_mut().zip(&database.manifest.column_families) {
+        for (family, state) in families.iter_mut().zip(&state.column_families) {
             let keys = estimated_keys(database, &state.name)?;
             let keys: Option<u64> = keys.and_then(|keys| keys.parse().ok());
             family["estimated_keys"] = json!(keys);

@@ -170,7 +170,7 @@ fn inspecting_during_writes_finds_no_damage() {
             for verb in ["verify", "table", "wal", "scan", "options", "manifest"] {
                 let answer = db(verb, &home, []);
                 let said = &answer.complaints;
-                let fine = matches!(answer.code, 0 | 5) || said.contains("changes faster than");
+                let fine = answer.code == 0 || (answer.code == 5 && verb != "scan");
                 let last = answer.output.lines().rev().take(12).collect::<Vec<_>>().join("\n");
                 assert!(fine, "{verb}: {}: {said}\n{last}", answer.code);
             }

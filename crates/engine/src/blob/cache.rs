@@ -149,6 +149,11 @@ impl BlobCache {
         }
     }
 
+    /// Returns the maximum number of open files.
+    pub(crate) fn open_max(&self) -> usize {
+        self.open.capacity()
+    }
+
     /// Returns the reader of a blob file, opening it if needed.
     pub(crate) fn open(&self, number: u64, purpose: Purpose) -> Result<Arc<BlobReader>> {
         if let Some((reader, _)) = self.open.files().readers.get(&number) {

@@ -53,7 +53,7 @@ pub(crate) struct Context {
     pub(crate) identity: DatabaseIdentity,
     pub(crate) numbers: FileNumbers,
     pub(crate) options: CurrentOptions,
-    pub(crate) readers: ReaderFactory,
+    pub(crate) readers: Arc<ReaderFactory>,
     pub(crate) errors: ErrorState,
     pub(crate) stall: StallController,
     pub(crate) background: Background,

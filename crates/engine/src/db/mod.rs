@@ -120,7 +120,11 @@ impl fmt::Debug for Db {
 impl Db {
     /// Opens the database in `directory` for reading. No file is changed or created and no lock is
     /// taken, so the database may be open for writing elsewhere. The handle shows the database as
-    /// it is at the time of this call.
+    /// it is at some time during this call.
+    ///
+    /// If another process removes a table or blob file later, because it became obsolete, the
+    /// handle can still read it if this call has opened it. With `max_open_files=-1`, the default,
+    /// this call opens all files, as far as the process's limit on open files permits.
     ///
     /// The write-ahead logs are replayed into memory according to the recovery mode;
     /// [`Db::left_out`] reports what was left out.
@@ -132,7 +136,7 @@ impl Db {
     /// the one that the database was written with, for tables in level `num_levels` or deeper, and
     /// for a directory in `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not
     /// supported, for features that are not implemented; busy, if the database is open for writing
-    /// elsewhere and its MANIFEST changed during every attempt to read it; I/O, for failures of the
+    /// elsewhere and changed during each of very many attempts to read it; I/O, for failures of the
     /// system such as too many open files. Damage inside tables is found when they are read.
     pub fn open_read_only(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let directory = directory.as_ref();

@@ -28,9 +28,9 @@ pub(crate) struct NeededLogs<'a> {
 }
 
 impl Directories {
-    /// Checks that every table and blob file of a version exists with the length recorded in the
-    /// MANIFEST. `paths` are the directories of the column family's tables; a table's path id is an
-    /// index into them. Blob files are in the first of them.
+    /// Checks that every blob file of a version, and every table that is not open yet, exists with
+    /// the length recorded in the MANIFEST. `paths` are the directories of the column family's
+    /// tables; a table's path id is an index into them. Blob files are in the first of them.
     ///
     /// # Errors
     /// Corruption, naming the file.
@@ -70,6 +70,10 @@ impl Directories {
         files: &Files,
         next: &mut usize,
     ) -> Result<()> {
+        // An open table can be read even if another process has removed its file.
+        if file.is_open() {
+            return Ok(());
+        }
         let number = file.number();
         let (kind, length) = match files.table_near(number, next) {
             Some((TableName::Table, length)) => (FileKind::Table(number), length),

@@ -14,6 +14,7 @@ pub use super::record_log::{Irregularity, IrregularityKind, Placement};
 use super::record_log::{Item, Items};
 use crate::error::{Error, ErrorKind, Result};
 use crate::version::manifest::{self, Manifest};
+use crate::version::manifest_tail::ManifestTail;
 
 /// Minimum number of levels in the state of a column family. Levels without tables are added.
 const LEVEL_COUNT: usize = 7;
@@ -204,13 +205,8 @@ impl BlobFileState {
 /// Not found, if there is no CURRENT and so no database; corruption, if it names no MANIFEST.
 pub fn current(storage: &dyn Storage, directory: impl AsRef<Path>) -> Result<u64> {
     let directory = directory.as_ref();
-    manifest::current(storage, directory).map_err(|error| {
-        if !error.is_not_found() {
-            return error;
-        }
-        let message = "there is no database here: no CURRENT file";
-        Error::new(ErrorKind::NotFound, message).in_file(directory)
-    })
+    manifest::current(storage, directory)
+        .map_err(|error| if error.is_not_found() { no_database(directory) } else { error })
 }
 
 /// Returns the state that results from the edits of `MANIFEST-<number>`. The edits are applied and
@@ -227,7 +223,39 @@ pub fn state(
     let directory = directory.as_ref();
     let path = directory.join(FileKind::Manifest(number).to_string());
     storage.metadata(&path)?;
-    let manifest = Manifest::read(storage, directory, number)?;
+    described(Manifest::read(storage, directory, number)?)
+}
+
+/// Returns the state that the MANIFEST that CURRENT names records. Another process may write the
+/// database meanwhile, and replace the MANIFEST.
+///
+/// # Errors
+/// Not found, if there is no CURRENT and so no database; corruption, with file, record and offset,
+/// if the database could not be opened.
+pub fn current_state(storage: &dyn Storage, directory: impl AsRef<Path>) -> Result<ManifestState> {
+    let directory = directory.as_ref();
+    // The end of the MANIFEST may be an edit that is being written. It counts as torn if it does
+    // not change.
+    let mut torn_at = None;
+    loop {
+        let tail = ManifestTail::open(storage, directory)
+            .map_err(|error| if error.is_not_found() { no_database(directory) } else { error })?;
+        let state = described(tail.state()?)?;
+        let found = state.torn.as_ref().map(|(offset, _)| (state.number, *offset));
+        if found.is_none() || found == torn_at {
+            return Ok(state);
+        }
+        torn_at = found;
+    }
+}
+
+fn no_database(directory: &Path) -> Error {
+    let message = "there is no database here: no CURRENT file";
+    Error::new(ErrorKind::NotFound, message).in_file(directory)
+}
+
+fn described(manifest: Manifest) -> Result<ManifestState> {
+    let (path, number) = (manifest.path.clone(), manifest.number);
     let mut column_families = Vec::new();
     for state in manifest.column_families.into_values() {
         let family = FamilyState::of(state)

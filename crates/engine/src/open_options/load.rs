@@ -45,10 +45,18 @@ impl OpenOptions {
     /// - Corruption, with file and line: the file is malformed, or has an unknown option or value.
     /// - Not supported: a value enables a feature that Tailwater does not have.
     pub fn load_from(storage: Arc<dyn Storage>, directory: impl AsRef<Path>) -> Result<Self> {
-        let directory = directory.as_ref();
+        Self::load_with(storage, directory.as_ref(), None)
+    }
+
+    /// Like [`Self::load_from`]. If the MANIFEST has already been read, it is `manifest`.
+    fn load_with(
+        storage: Arc<dyn Storage>,
+        directory: &Path,
+        manifest: Option<&Manifest>,
+    ) -> Result<Self> {
         let mut attempts = 1..ATTEMPTS;
         loop {
-            match Self::load_once(Arc::clone(&storage), directory) {
+            match Self::load_once(Arc::clone(&storage), directory, manifest) {
                 // A writer may have replaced the OPTIONS file after the directory was listed.
                 Err(error) if error.is_not_found() && attempts.next().is_some() => {
                     storage.list(directory)?;
@@ -58,7 +66,11 @@ impl OpenOptions {
         }
     }
 
-    fn load_once(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
+    fn load_once(
+        storage: Arc<dyn Storage>,
+        directory: &Path,
+        manifest: Option<&Manifest>,
+    ) -> Result<Self> {
         let mut loaded = Self::with_storage(storage);
         let entries = loaded.storage.list(directory)?;
         let numbers = entries.iter().filter_map(|entry| match FileKind::parse(&entry.name) {
@@ -75,8 +87,13 @@ impl OpenOptions {
         }
         // The MANIFEST is read after the OPTIONS file. So it has the options of a column family
         // that another process creates meanwhile.
-        if let Some(manifest) = read_manifest(&*loaded.storage, directory)? {
-            loaded.follow_manifest(&manifest, newest)?;
+        match manifest {
+            Some(manifest) => loaded.follow_manifest(manifest, newest)?,
+            None => {
+                if let Some(manifest) = read_manifest(&*loaded.storage, directory)? {
+                    loaded.follow_manifest(&manifest, newest)?;
+                }
+            }
         }
         loaded.unset_derived();
         let own = FileKind::TailwaterOptions.to_string();
@@ -109,9 +126,18 @@ impl OpenOptions {
     /// Returns the options with which to open the database in `home`. If
     /// [`OpenOptions::set_load_when_opened`] was called, they are loaded from the database's files.
     pub(crate) fn loaded_when_opened(&self, home: &Path) -> Result<Self> {
+        self.loaded(home, None)
+    }
+
+    /// Like [`Self::loaded_when_opened`], for a database whose MANIFEST has already been read.
+    pub(crate) fn loaded_for(&self, home: &Path, manifest: &Manifest) -> Result<Self> {
+        self.loaded(home, Some(manifest))
+    }
+
+    fn loaded(&self, home: &Path, manifest: Option<&Manifest>) -> Result<Self> {
         let Some(over) = &self.over_file else { return Ok(self.clone()) };
         let Self { database, families, other_families, warnings, .. } =
-            Self::load_from(Arc::clone(&self.storage), home)?;
+            Self::load_with(Arc::clone(&self.storage), home, manifest)?;
         // A recorded `error_if_exists` was set for the creation of this database. It must not make
         // later openings fail.
         let database = DbOptions { error_if_exists: false, ..database };

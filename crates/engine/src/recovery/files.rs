@@ -3,24 +3,32 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tailwater_format::key::Sequence;
 use tailwater_format::record_log::RecoveryMode;
 
-use super::{FilesFound, FoundFamily, ManifestRead};
+use super::{DirectoriesFound, FilesFound, FoundFamily, ManifestRead, Unrecovered};
 use crate::directory::{Directories, NeededLogs, durable_id};
 use crate::error::{Error, ErrorKind, Result};
 use crate::open_options::OpenOptions;
 use crate::version::Version;
-use crate::version::manifest::{FamilyState, Manifest};
+use crate::version::manifest::FamilyState;
+use crate::wal::replay::{self, Log};
 
 impl ManifestRead {
     /// Finds the database's directories and files, and checks them against the MANIFEST.
     ///
     /// # Errors
-    /// - Corruption: a file is missing or has another length than recorded.
-    /// - Invalid argument: a directory belongs to another database, a column family was written
-    ///   with another comparator, or tables are on levels that `num_levels` excludes.
+    /// The errors of [`ManifestRead::find_directories`] and [`DirectoriesFound::find_files`].
     pub(crate) fn find_files(self) -> Result<FilesFound> {
-        let Self { mut unrecovered, mut manifest } = self;
+        self.find_directories()?.find_files()
+    }
+
+    /// Finds the database's directories, and lists the files in them.
+    ///
+    /// # Errors
+    /// Invalid argument, for a directory that belongs to another database.
+    pub(crate) fn find_directories(self) -> Result<DirectoriesFound> {
+        let Self { mut unrecovered, manifest } = self;
         let home_files = unrecovered.home_files.take();
         let (storage, options) = (&*unrecovered.storage, &unrecovered.options);
         let home = unrecovered.home.clone();
@@ -31,6 +39,31 @@ impl ManifestRead {
             None => Directories::find(storage, home, options, &id)?,
         };
         directories.check(storage)?;
+        Ok(DirectoriesFound { unrecovered, manifest, directories })
+    }
+}
+
+impl DirectoriesFound {
+    /// Opens the logs that are needed, oldest first.
+    pub(super) fn open_logs(&self) -> Result<Vec<Log>> {
+        let Unrecovered { storage, options, home, .. } = &self.unrecovered;
+        let directory = options.wal_directory(&home.path);
+        let oldest = self.manifest.oldest_needed_log();
+        let numbers =
+            needed_logs(&self.unrecovered, &self.directories, oldest, self.manifest.last_sequence)?;
+        numbers.into_iter().map(|number| Log::open(&**storage, &directory, number)).collect()
+    }
+
+    /// Finds the files that the MANIFEST names.
+    ///
+    /// # Errors
+    /// - Corruption: a file is missing or has another length than recorded.
+    /// - Invalid argument: a column family was written with another comparator, or tables are on
+    ///   levels that `num_levels` excludes.
+    pub(super) fn find_files(self) -> Result<FilesFound> {
+        let Self { unrecovered, mut manifest, directories } = self;
+        let (storage, options) = (&*unrecovered.storage, &unrecovered.options);
+        let oldest = manifest.oldest_needed_log();
         let mut families = Vec::new();
         for (_, state) in std::mem::take(&mut manifest.column_families) {
             let family =
@@ -41,7 +74,6 @@ impl ManifestRead {
         }
         let mut left_out = manifest.left_out();
         let mut warnings = options.warnings().to_vec();
-        let oldest = oldest_needed_log(&manifest, &families);
         let needed = NeededLogs {
             directory: &options.wal_directory(&unrecovered.home.path),
             option: Path::new(&options.database().wal_dir),
@@ -63,11 +95,32 @@ impl ManifestRead {
     }
 }
 
-/// Returns the number of the oldest log that is needed. The contents of all older logs are in
-/// tables.
-fn oldest_needed_log(manifest: &Manifest, families: &[FoundFamily]) -> u64 {
-    let unflushed = families.iter().map(|family| family.log_number).min().unwrap_or(0);
-    unflushed.max(manifest.min_log_number_to_keep)
+/// Returns the numbers of the logs that are needed, in ascending order: those in the log directory
+/// whose number is at least `oldest`. If `directories` has a listing of the log directory, that is
+/// used: listing a directory with very many tables takes long. `last_sequence` is the highest
+/// sequence number in tables.
+///
+/// # Errors
+/// Corruption, with `track_and_verify_wals`: no log exists, although the database had one.
+pub(super) fn needed_logs(
+    unrecovered: &Unrecovered,
+    directories: &Directories,
+    oldest: u64,
+    last_sequence: Sequence,
+) -> Result<Vec<u64>> {
+    let Unrecovered { storage, options, home, .. } = unrecovered;
+    let directory = options.wal_directory(&home.path);
+    let mut numbers = match directories.files_in(&**storage, &directory)? {
+        Some(files) => files.logs().collect(),
+        None => replay::list_logs(&**storage, &directory)?,
+    };
+    // If both numbers are 0, the database is new and never had a log.
+    let had_logs = oldest > 0 || last_sequence > 0;
+    if options.database().track_and_verify_wals && numbers.is_empty() && had_logs {
+        return Err(Error::corruption(&directory, "the database has no write-ahead log"));
+    }
+    numbers.retain(|number| *number >= oldest);
+    Ok(numbers)
 }
 
 fn found_family(options: &OpenOptions, state: FamilyState) -> Result<FoundFamily> {

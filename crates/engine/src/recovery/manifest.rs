@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
 use super::{ManifestRead, Unrecovered};
@@ -13,33 +12,6 @@ use crate::io_modes::IoModes;
 use crate::open_options::OpenOptions;
 use crate::options::{check_family_for_reading, check_for_reading};
 use crate::version::manifest::{self, Manifest};
-
-/// The number and length of the MANIFEST that CURRENT names. As long as neither changes, the
-/// database has the same tables and logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DatabaseState {
-    manifest: u64,
-    length: u64,
-}
-
-/// Returns the number and length of the MANIFEST that CURRENT names; `None` if they cannot be
-/// determined.
-///
-/// # Errors
-/// Out of file descriptors. This is not reported as `None`, because it says nothing about the
-/// database.
-pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Result<Option<DatabaseState>> {
-    let state = || -> Result<DatabaseState> {
-        let number = manifest::current(storage, directory)?;
-        let path = directory.join(FileKind::Manifest(number).to_string());
-        let length = storage.metadata(&path)?.length;
-        Ok(DatabaseState { manifest: number, length })
-    };
-    match state() {
-        Err(error) if error.is_out_of_descriptors() => Err(error),
-        state => Ok(state.ok()),
-    }
-}
 
 impl Unrecovered {
     /// Prepares to open the database in a directory for reading.
@@ -82,12 +54,12 @@ impl Unrecovered {
 }
 
 /// Returns `directory` as the home (main directory) of a database.
-fn home(storage: &dyn Storage, directory: &Path) -> Result<Home> {
+pub(super) fn home(storage: &dyn Storage, directory: &Path) -> Result<Home> {
     Home::at(storage, directory)
         .map_err(|error| if error.is_not_found() { no_database(directory) } else { error })
 }
 
-fn no_database(directory: &Path) -> Error {
+pub(super) fn no_database(directory: &Path) -> Error {
     let message = "there is no database here: no CURRENT file";
     Error::new(ErrorKind::NotFound, message).in_file(directory)
 }

@@ -3,11 +3,12 @@
 //! out. Only the last step changes files.
 //!
 //! ```text
-//! Unrecovered    a directory and the options with which to open it
-//! ManifestRead   the tables and logs of the database are known
-//! FilesFound     every file that the MANIFEST names is where the options expect it
-//! LogsReplayed   the logs are in memtables: all that a reader needs
-//! Recovered      there is a new log and no leftover file: all that a writer needs
+//! Unrecovered       a directory and the options with which to open it
+//! ManifestRead      the tables and logs of the database are known
+//! DirectoriesFound  the files in its directories are known
+//! FilesFound        every file that the MANIFEST names is where the options expect it
+//! LogsReplayed      the logs are in memtables: all that a reader needs
+//! Recovered         there is a new log and no leftover file: all that a writer needs
 //! ```
 //!
 //! [`Db::open`](crate::Db::open) turns a `Recovered` into the opened database.
@@ -17,13 +18,14 @@ mod files;
 mod manifest;
 mod new_database;
 mod open;
+mod read_only;
 mod recovered;
 mod wal_files;
 mod wal_replay;
 pub(crate) mod warnings;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tailwater_format::key::Sequence;
@@ -34,7 +36,6 @@ use tailwater_format::Comparator;
 
 use crate::column_family::{ColumnFamily, ReaderFactory};
 use crate::directory::{Directories, Files, Home};
-use crate::error::{Error, ErrorKind, Result};
 use crate::io_modes::IoModes;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;
@@ -46,13 +47,12 @@ use crate::version::{CompactCursors, Version};
 use crate::wal::replay::ReplayedLog;
 
 pub(crate) use open::open;
+pub(crate) use read_only::recover_read_only;
 pub(crate) use recovered::Recovered;
 pub(crate) use wal_files::LOST;
 
-/// Maximum number of attempts to read a database while another process writes it.
-const ATTEMPTS: usize = 16;
-
 /// A directory and the options with which to open it.
+#[derive(Clone)]
 pub(crate) struct Unrecovered {
     home: Home,
     storage: Arc<dyn Storage>,
@@ -66,6 +66,13 @@ pub(crate) struct Unrecovered {
 pub(crate) struct ManifestRead {
     unrecovered: Unrecovered,
     manifest: Manifest,
+}
+
+/// A database whose directories were found and listed.
+pub(crate) struct DirectoriesFound {
+    unrecovered: Unrecovered,
+    manifest: Manifest,
+    directories: Directories,
 }
 
 /// A database all of whose files were found.
@@ -102,7 +109,7 @@ pub(crate) struct LogsReplayed {
     pub(crate) home: PathBuf,
     pub(crate) storage: Arc<dyn Storage>,
     options: OpenOptions,
-    factory: ReaderFactory,
+    factory: Arc<ReaderFactory>,
     /// The column families, in the order of their ids.
     pub(crate) families: Vec<ColumnFamily>,
     /// For each of `families`, the number of the oldest log that may have writes that are not in
@@ -153,29 +160,4 @@ impl LogsReplayed {
     pub(crate) fn activity(&self) -> Activity {
         Activity::new(Arc::clone(self.options.clock()))
     }
-}
-
-/// Recovers a database for reading, in its state at some point in time during this call. If the
-/// MANIFEST changes during the recovery, starts again: a concurrent writer may have removed a log
-/// before the log was read.
-///
-/// # Errors
-/// The errors of [`crate::Db::open_read_only`].
-pub(crate) fn recover_read_only(directory: &Path, options: &OpenOptions) -> Result<LogsReplayed> {
-    let storage = &**options.storage();
-    for _ in 0..ATTEMPTS {
-        let before = manifest::state(storage, directory)?;
-        let recovered = options
-            .loaded_when_opened(directory)
-            .and_then(|options| Unrecovered::new(directory, &options))
-            .and_then(Unrecovered::read_manifest)
-            .and_then(ManifestRead::find_files)
-            .and_then(FilesFound::replay_logs);
-        let is_refused = recovered.as_ref().is_err_and(Error::is_out_of_descriptors);
-        if is_refused || manifest::state(storage, directory)? == before {
-            return recovered;
-        }
-    }
-    let message = "the database changes faster than it can be opened";
-    Err(Error::new(ErrorKind::Busy, message).in_file(directory))
 }

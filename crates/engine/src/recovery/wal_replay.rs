@@ -1,35 +1,73 @@
 //! The third step of recovery: replays the logs into memtables.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
-use tailwater_io::{Purpose, Storage};
+use tailwater_io::Purpose;
 
-use super::{FilesFound, FoundFamily, LogsReplayed};
-use crate::column_family::{ColumnFamily, ReaderFactory};
+use super::files::needed_logs;
+use super::{FilesFound, FoundFamily, LogsReplayed, Unrecovered};
+use crate::column_family::{ColumnFamily, FamilyReaders, ReaderFactory};
 use crate::error::{Error, ErrorKind, Result};
-use crate::open_options::OpenOptions;
-use crate::wal::replay::{self, ReplayFamily, ReplayRules};
+use crate::table::TableCache;
+use crate::version::Version;
+use crate::wal::replay::{self, Log, ReplayFamily, ReplayRules};
 
 impl FilesFound {
     /// Replays the logs into memtables.
     pub(crate) fn replay_logs(self) -> Result<LogsReplayed> {
+        let Unrecovered { home, storage, options, io_modes, .. } = &self.unrecovered;
+        let factory = Arc::new(ReaderFactory::new(&home.path, options, Arc::clone(io_modes)));
+        let storage = Arc::clone(storage);
+        let directory = options.wal_directory(&home.path);
+        let (oldest, last_sequence) = (self.oldest_needed_log, self.manifest.last_sequence);
+        let numbers = needed_logs(&self.unrecovered, &self.directories, oldest, last_sequence)?;
+        let length_of =
+            |number| match storage.metadata(&directory.join(FileKind::Wal(number).to_string())) {
+                Ok(metadata) => Ok(Some(metadata.length)),
+                Err(error) if error.is_not_found() => Ok(None),
+                Err(error) => Err(error.into()),
+            };
+        self.check_tracked(length_of)?;
+        let logs = numbers.into_iter().map(|number| Log::open(&*storage, &directory, number));
+        let all_readers = |family: &FoundFamily| {
+            Arc::new(factory.readers(options, &family.name, &family.comparator))
+        };
+        let readers: Vec<_> = self.families.iter().map(all_readers).collect();
+        let opens_tables = options.database().max_open_files == -1;
+        let replayed = self.replay(factory, readers, logs)?;
+        if opens_tables {
+            let mut opened = 0;
+            for family in &replayed.families {
+                let source = family.super_version();
+                open_tables(source.tables(), source.version(), &mut opened)?;
+            }
+        }
+        Ok(replayed)
+    }
+
+    /// Replays the given logs, oldest first, into memtables. `readers` has the readers of each
+    /// column family, in the order of their ids.
+    pub(super) fn replay(
+        self,
+        factory: Arc<ReaderFactory>,
+        readers: Vec<Arc<FamilyReaders>>,
+        logs: impl Iterator<Item = Result<Log>>,
+    ) -> Result<LogsReplayed> {
         let Self { unrecovered, manifest, families: found, mut left_out, .. } = self;
-        let (home, storage) = (unrecovered.home.path, unrecovered.storage);
-        let options = unrecovered.options;
-        let factory = ReaderFactory::new(&home, &options, unrecovered.io_modes);
+        let Unrecovered { home, storage, options, .. } = unrecovered;
         let mut families = Vec::new();
         let mut log_numbers = Vec::new();
         let mut cursors = Vec::new();
         let mut recorded_options = Vec::new();
         let mut targets = BTreeMap::new();
-        for mut found in found {
-            let (id, log_number) = (found.id, found.log_number);
-            cursors.push(found.cursors.clone());
+        for (mut found, readers) in found.into_iter().zip(readers) {
             recorded_options.push(found.recorded_options.take());
-            let family = column_family(&options, &factory, found);
+            let FoundFamily { id, name, options: set, version, log_number, cursors: at, .. } =
+                found;
+            let opening = factory.opening();
+            let family = ColumnFamily::new(opening, id, name, set, readers, version);
             targets.insert(
                 id,
                 ReplayFamily {
@@ -41,34 +79,18 @@ impl FilesFound {
             );
             families.push(family);
             log_numbers.push(log_number);
+            cursors.push(at);
         }
-        let logs = options.wal_directory(&home);
         let rules = ReplayRules {
             mode: options.database().wal_recovery_mode,
-            min_log_number: manifest.min_log_number_to_keep,
+            min_log_number: self.oldest_needed_log,
             verifies_predecessors: options.database().track_and_verify_wals,
             recycles: options.database().recycle_log_file_num > 0,
         };
-        // The logs are compared with the MANIFEST's list of synced logs even if option
-        // `track_and_verify_wals_in_manifest` is off now. Entries of the list are never outdated.
-        // The reason: an engine that opens the database for writing with this option off starts a
-        // new MANIFEST with an empty list.
-        let tracked = manifest.synced_logs.range(rules.min_log_number..);
-        check_tracked(&*storage, &logs, tracked)?;
-        let last_sequence = manifest.last_sequence;
-        // If the second step of recovery listed the log directory, that listing is used: listing a
-        // directory with very many tables takes long.
-        let numbers: Vec<u64> = match self.directories.files_in(&*storage, &logs)? {
-            Some(files) => files.logs().collect(),
-            None => replay::list_logs(&*storage, &logs)?,
-        };
-        let replayed = replay::replay(&*storage, &logs, &numbers, rules, last_sequence, &targets)?;
-        if options.database().max_open_files == -1 {
-            open_tables(&families)?;
-        }
+        let replayed = replay::replay(logs, rules, manifest.last_sequence, &targets)?;
         left_out.extend(replayed.left_out);
         Ok(LogsReplayed {
-            home,
+            home: home.path,
             storage,
             options,
             factory,
@@ -86,59 +108,58 @@ impl FilesFound {
             oldest_needed_log: self.oldest_needed_log,
         })
     }
-}
 
-/// Checks that every log that the MANIFEST records as synced exists, and that it is at least as
-/// long as the recorded length.
-fn check_tracked<'a>(
-    storage: &dyn Storage,
-    directory: &Path,
-    tracked: impl Iterator<Item = (&'a u64, &'a u64)>,
-) -> Result<()> {
-    for (&number, &size) in tracked {
-        let path = directory.join(FileKind::Wal(number).to_string());
-        let length = match storage.metadata(&path) {
-            Ok(metadata) => metadata.length,
-            Err(error) if error.is_not_found() => {
-                return Err(Error::corruption(&path, "the log was synced, but is missing"));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if length < size {
-            let message = format!("{size} bytes were synced, but it has {length}");
-            return Err(Error::corruption(&path, message));
-        }
-    }
-    Ok(())
-}
-
-fn column_family(
-    options: &OpenOptions,
-    factory: &ReaderFactory,
-    found: FoundFamily,
-) -> ColumnFamily {
-    let FoundFamily { id, name, options: set, comparator, version, .. } = found;
-    let readers = Arc::new(factory.readers(options, &name, &comparator));
-    ColumnFamily::new(factory.opening(), id, name, set, readers, version)
-}
-
-/// Opens the tables of column families, up to the number of tables that may stay open. So a table
-/// with an unsupported feature is refused when the database is opened, and not when the table is
-/// first read. Other errors are ignored here: a damaged table does not prevent the opening of the
-/// database. Later, reads of this table fail, and all other tables can be read.
-fn open_tables(families: &[ColumnFamily]) -> Result<()> {
-    let mut opened = 0;
-    for family in families {
-        let source = family.super_version();
-        for (_, file) in source.version().files() {
-            if opened >= source.tables().open_max() {
-                return Ok(());
-            }
-            match source.tables().open(file, Purpose::UserRead) {
-                Err(error) if error.kind() == ErrorKind::NotSupported => return Err(error),
-                _ => opened += 1,
+    /// Checks that every log that the MANIFEST records as synced exists, and that it is at least as
+    /// long as the recorded length. `length_of` returns the length of the log with a number, in
+    /// bytes; `None` if the log does not exist.
+    ///
+    /// The logs are compared with the MANIFEST's list of synced logs even if option
+    /// `track_and_verify_wals_in_manifest` is off now. Entries of the list are never outdated. The
+    /// reason: an engine that opens the database for writing with this option off starts a new
+    /// MANIFEST with an empty list.
+    pub(super) fn check_tracked(
+        &self,
+        length_of: impl Fn(u64) -> Result<Option<u64>>,
+    ) -> Result<()> {
+        let directory = self.unrecovered.options.wal_directory(&self.unrecovered.home.path);
+        let tracked = self.manifest.synced_logs.range(self.manifest.min_log_number_to_keep..);
+        for (&number, &size) in tracked {
+            let path = directory.join(FileKind::Wal(number).to_string());
+            match length_of(number)? {
+                None => {
+                    return Err(Error::corruption(&path, "the log was synced, but is missing"));
+                }
+                Some(length) if length < size => {
+                    let message = format!("{size} bytes were synced, but it has {length}");
+                    return Err(Error::corruption(&path, message));
+                }
+                Some(_) => {}
             }
         }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Opens the tables of a version, up to the number of tables that may stay open. So a table with an
+/// unsupported feature is refused when the database is opened, and not when the table is first read.
+/// Returns whether a table does not exist. Other errors are ignored here: a damaged table does not
+/// prevent the opening of the database. Later, reads of this table fail, and all other tables can be
+/// read. `opened` is the number of open tables of all column families.
+pub(super) fn open_tables(
+    tables: &TableCache,
+    version: &Version,
+    opened: &mut usize,
+) -> Result<bool> {
+    let mut is_any_missing = false;
+    for (_, file) in version.files() {
+        if *opened >= tables.open_max() {
+            break;
+        }
+        match tables.open(file, Purpose::UserRead) {
+            Err(error) if error.kind() == ErrorKind::NotSupported => return Err(error),
+            Err(error) if error.is_not_found() => is_any_missing = true,
+            _ => *opened += 1,
+        }
+    }
+    Ok(is_any_missing)
 }

@@ -138,6 +138,11 @@ impl FileMetadata {
         self.has_leveldb_name.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the table is open.
+    pub(crate) fn is_open(&self) -> bool {
+        self.table.load_arc().is_some()
+    }
+
     /// Whether the table is an input of a compaction.
     pub(crate) fn is_being_compacted(&self) -> bool {
         self.being_compacted.load(Ordering::Relaxed)

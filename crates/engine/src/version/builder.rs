@@ -17,7 +17,7 @@ use crate::version::{BlobFileMetadata, Level, Version};
 
 /// A version that is being built. A contradictory edit is refused with a message that names the
 /// contradiction; the caller adds the path of the MANIFEST.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct VersionBuilder {
     levels: Vec<BTreeMap<u64, Arc<FileMetadata>>>,
     blob_files: BTreeMap<u64, BlobFileMetadata>,
@@ -45,6 +45,11 @@ impl VersionBuilder {
             taken_out: BTreeMap::new(),
             new_tables: new_tables.collect(),
         }
+    }
+
+    /// Forgets the tables that edits have removed, which may be open.
+    pub(crate) fn forget_removed(&mut self) {
+        self.taken_out.clear();
     }
 
     /// Returns every table with its level, ordered by number within a level.

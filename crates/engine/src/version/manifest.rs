@@ -21,7 +21,7 @@ use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use crate::error::{Error, Result};
 use crate::left_out::LeftOut;
-use crate::record_log::{self, FileSource};
+use crate::record_log::FileSource;
 use crate::version::{CompactCursors, VersionBuilder};
 
 /// Maximum length of a CURRENT file, in bytes.
@@ -30,7 +30,7 @@ const MAX_CURRENT_LENGTH: u64 = 4096;
 const SECTOR: u64 = 512;
 
 /// The state of a database according to its MANIFEST.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Manifest {
     /// Path of the MANIFEST.
     pub(crate) path: PathBuf,
@@ -64,7 +64,7 @@ pub(crate) struct Manifest {
 }
 
 /// The state of a column family according to a MANIFEST.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct FamilyState {
     /// Id of the family; 0 is the default family.
     pub(crate) id: u32,
@@ -98,6 +98,13 @@ pub(crate) fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
 }
 
 impl Manifest {
+    /// Returns the number of the oldest log that is needed. The contents of all older logs are in
+    /// tables.
+    pub(crate) fn oldest_needed_log(&self) -> u64 {
+        let unflushed = self.column_families.values().map(|family| family.log_number).min();
+        unflushed.unwrap_or(0).max(self.min_log_number_to_keep)
+    }
+
     /// Returns what was ignored at the end of the file: an incomplete group of edits, an incomplete
     /// record, or both.
     pub(crate) fn left_out(&self) -> Vec<LeftOut> {
@@ -131,42 +138,18 @@ impl Manifest {
         let path = directory.join(FileKind::Manifest(number).to_string());
         let file = match storage.open(&path, IoMode::Buffered, Purpose::Manifest) {
             Ok(file) => file,
-            Err(error) if error.is_not_found() => {
-                return Err(Error::corruption(&path, "CURRENT names it, but it does not exist"));
-            }
+            Err(error) if error.is_not_found() => return Err(missing(&path)),
             Err(error) => return Err(error.into()),
         };
-        let mut replay = Replay::new(path.clone(), number);
-        let mut reader = record_log::reader(Arc::clone(&file), number, Purpose::Manifest);
-        loop {
-            let found = match reader.next_event()? {
-                Event::Record(record) => {
-                    replay.record(record.payload, record.start..record.end)?;
-                    continue;
-                }
-                Event::End => return replay.finish(),
-                Event::Torn(torn) => {
-                    replay.manifest.torn = Some(torn);
-                    return replay.finish();
-                }
-                event => match Irregularity::of(&event, &*file)? {
-                    Some(found) => found,
-                    None => continue,
-                },
-            };
-            let Irregularity { offset, dropped, may_be_torn, reason } = found;
-            if !may_be_torn || is_followed(&mut reader, &*file, offset)? {
-                let records = replay.manifest.records;
-                let message = format!("damage after record {records}: {reason}");
-                return Err(Error::corruption_at(&path, offset, message));
-            }
-            if dropped > 0 {
-                let (own, reason) = (true, TornReason::Payload);
-                replay.manifest.torn = Some(Torn { offset, dropped, own, reason });
-            }
-            return replay.finish();
-        }
+        let mut replay = Replay::new(path, number);
+        replay.read_on(&file)?;
+        replay.finish()
     }
+}
+
+/// Returns the error for a MANIFEST that CURRENT names and that does not exist.
+pub(super) fn missing(path: &Path) -> Error {
+    Error::corruption(path, "CURRENT names it, but it does not exist")
 }
 
 /// Bytes in a MANIFEST that are not a valid edit.
@@ -251,17 +234,23 @@ fn is_followed(
 }
 
 /// A MANIFEST that is being read.
-struct Replay {
+#[derive(Debug, Clone)]
+pub(super) struct Replay {
     manifest: Manifest,
     /// The edits, read so far, of an atomic group whose last edit has not been read yet.
     group: Vec<VersionEdit>,
     has_log_number: bool,
     has_next_file_number: bool,
     has_last_sequence: bool,
+    /// The offset in the file after the last record that was read.
+    end: u64,
+    /// Number of edits that add or drop a column family, or add tables that neither a flush nor a
+    /// compaction wrote.
+    milestones: u64,
 }
 
 impl Replay {
-    fn new(path: PathBuf, number: u64) -> Self {
+    pub(super) fn new(path: PathBuf, number: u64) -> Self {
         Self {
             manifest: Manifest {
                 path,
@@ -283,7 +272,72 @@ impl Replay {
             has_log_number: false,
             has_next_file_number: false,
             has_last_sequence: false,
+            end: 0,
+            milestones: 0,
         }
+    }
+
+    /// Returns the number of records that were read.
+    pub(super) fn records(&self) -> u64 {
+        self.manifest.records
+    }
+
+    /// Returns the number of the oldest log that is needed.
+    pub(super) fn oldest_needed_log(&self) -> u64 {
+        self.manifest.oldest_needed_log()
+    }
+
+    /// Returns the number of edits that are milestones: those that add or drop a column family, and
+    /// those that add tables that neither a flush nor a compaction wrote.
+    pub(super) fn milestones(&self) -> u64 {
+        self.milestones
+    }
+
+    /// Reads the records from the end of the last one that was read to the end of the file, and
+    /// applies their edits.
+    ///
+    /// # Errors
+    /// The errors of [`Manifest::read`].
+    pub(super) fn read_on(&mut self, file: &Arc<dyn ReadFile>) -> Result<()> {
+        let block = self.end - self.end % BLOCK_LENGTH as u64;
+        let source = FileSource::new(Arc::clone(file), Purpose::Manifest, block..u64::MAX);
+        let mut reader = RecordReader::at_block(source, self.manifest.number, block);
+        self.manifest.torn = None;
+        loop {
+            let found = match reader.next_event()? {
+                Event::Record(record) if record.start < self.end => continue,
+                Event::Record(record) => {
+                    self.record(record.payload, record.start..record.end)?;
+                    self.end = record.end;
+                    continue;
+                }
+                Event::End => break,
+                Event::Torn(torn) => {
+                    self.manifest.torn = Some(torn);
+                    break;
+                }
+                event => match Irregularity::of(&event, &**file)? {
+                    // The last record that was read began in an earlier block.
+                    Some(found) if found.offset < self.end => continue,
+                    Some(found) => found,
+                    None => continue,
+                },
+            };
+            let Irregularity { offset, dropped, may_be_torn, reason } = found;
+            if !may_be_torn || is_followed(&mut reader, &**file, offset)? {
+                let records = self.manifest.records;
+                let message = format!("damage after record {records}: {reason}");
+                return Err(Error::corruption_at(&self.manifest.path, offset, message));
+            }
+            if dropped > 0 {
+                let (own, reason) = (true, TornReason::Payload);
+                self.manifest.torn = Some(Torn { offset, dropped, own, reason });
+            }
+            break;
+        }
+        let families = self.manifest.column_families.values_mut();
+        families.for_each(|family| family.files.forget_removed());
+        Ok(())
     }
 
     /// Applies the edit of a record. `range` is the record's byte range in the file.
@@ -328,6 +382,13 @@ impl Replay {
 
     fn apply(&mut self, edit: VersionEdit) -> std::result::Result<(), String> {
         self.note_numbers(&edit);
+        // A flush records the oldest log that is needed after it, and a compaction deletes tables.
+        let is_ingestion = !edit.new_files.is_empty()
+            && edit.deleted_files.is_empty()
+            && edit.log_number.is_none();
+        let is_milestone =
+            edit.column_family_add.is_some() || edit.column_family_drop || is_ingestion;
+        self.milestones += u64::from(is_milestone);
         let manifest = &mut self.manifest;
         for added in &edit.wal_additions {
             if let Some(size) = added.synced_size {
@@ -387,7 +448,11 @@ impl Replay {
         }
     }
 
-    fn finish(mut self) -> Result<Manifest> {
+    /// Returns the resulting state.
+    ///
+    /// # Errors
+    /// Corruption, for a MANIFEST that lacks a required field.
+    pub(super) fn finish(mut self) -> Result<Manifest> {
         self.manifest.unfinished_edits = self.group.len();
         let parts = [
             (self.has_log_number, "log number"),

@@ -10,6 +10,7 @@ mod compactions;
 mod installation;
 mod level;
 pub(crate) mod manifest;
+pub(crate) mod manifest_tail;
 mod manifest_writer;
 mod obsolete;
 mod retired;

@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 
 mod basics;
+mod beside_a_writer;
 mod blob_files;
 mod callbacks_and_thread_exit;
 mod changed_options;

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use super::BLOCK_LENGTH;
 
-/// Provides the bytes of a log from its beginning.
+/// Provides the bytes of a log, from its beginning or from the beginning of a block.
 pub trait BlockSource {
     /// The error from a failed read.
     type Error;
@@ -59,9 +59,11 @@ pub(super) struct BlockCursor<S> {
 }
 
 impl<S: BlockSource> BlockCursor<S> {
-    pub(super) fn new(source: S) -> Self {
+    /// Creates a cursor at `offset`, which is a multiple of [`BLOCK_LENGTH`]. `source` provides the
+    /// bytes from there on.
+    pub(super) fn new(source: S, offset: u64) -> Self {
         let block = vec![0; BLOCK_LENGTH].into_boxed_slice();
-        Self { source, block, length: 0, position: 0, end: 0, is_last: false }
+        Self { source, block, length: 0, position: 0, end: offset, is_last: false }
     }
 
     /// Returns the offset of the next unread byte in the log.

@@ -98,13 +98,24 @@ impl<S: BlockSource> RecordReader<S> {
     /// number in the file's name. Records that carry another number are left over from an earlier
     /// use of the file. For a MANIFEST `log_number` has no effect.
     pub fn new(source: S, log_number: u64) -> Self {
+        Self::at_block(source, log_number, 0)
+    }
+
+    /// Creates a reader that begins at `offset`, the beginning of a block: a multiple of
+    /// [`BLOCK_LENGTH`](super::BLOCK_LENGTH). `source` provides the bytes from there on. If a record
+    /// extends into the block from an earlier one, its end is reported as damage.
+    ///
+    /// Only for logs that are neither compressed nor recycled, such as MANIFESTs: what a reader
+    /// learns from the beginning of other logs is missing.
+    pub fn at_block(source: S, log_number: u64, offset: u64) -> Self {
         Self {
-            cursor: BlockCursor::new(source),
+            cursor: BlockCursor::new(source, offset),
             log_number: log_number as u32,
             recycled: false,
             any_record: false,
             compression_stated: false,
-            is_start_intact: false,
+            // A log that is not read from its start must not be compressed.
+            is_start_intact: offset > 0,
             decompressor: None,
             partial: Vec::new(),
             partial_start: None,
@@ -117,6 +128,11 @@ impl<S: BlockSource> RecordReader<S> {
     /// this is the end of the record.
     pub fn offset(&self) -> u64 {
         self.cursor.offset()
+    }
+
+    /// Whether the log is known to be recycled: it has recyclable fragments.
+    pub fn is_recycled(&self) -> bool {
+        self.recycled
     }
 
     /// Continues after [`Event::End`], once the log has grown: `source` provides the bytes at and

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tailwater::inspect::manifest;
 use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogItem, LogReader};
 use tailwater_format::batch::Record;
 use tailwater_format::file_name::FileKind;
@@ -14,7 +15,7 @@ use tailwater_format::record_log::{RecoveryMode, ZSTD};
 use tailwater_io::Storage;
 
 use crate::arguments::WalArguments;
-use crate::database::{files_at, manifest_state, storage};
+use crate::database::{files_at, storage};
 use crate::live::read_listed;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
@@ -39,7 +40,7 @@ pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outco
         if is_directory { &arguments.directory } else { parent.unwrap_or(Path::new(".")) };
     let settings = settings(&storage, directory, arguments)?;
     let paths = logs(&*storage, arguments, &settings)?;
-    let families = manifest_state(&*storage, directory)
+    let families = manifest::current_state(&*storage, directory)
         .map(|state| {
             let families = state.column_families.into_iter();
             families.map(|family| (family.id, family.name)).collect()

@@ -27,7 +27,8 @@ use tailwater_format::blob::BlobIndex;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{Sequence, ValueType};
 use tailwater_format::record_log::{
-    Damage, Event, PredecessorWal, Record as LogRecord, RecoveryMode, Torn, TornReason, Verdict,
+    Damage, Event, PredecessorWal, Record as LogRecord, RecordReader, RecoveryMode, Torn,
+    TornReason, Verdict,
 };
 use tailwater_format::wide_column;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
@@ -36,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::file_numbers::FILE_NUMBER_MAX;
 use crate::left_out::LeftOut;
 use crate::memtable::MemTable;
-use crate::record_log;
+use crate::record_log::FileSource;
 use crate::wal::batch::{self, CheckedBatch, Refusal};
 use crate::wal::unwritten;
 
@@ -80,6 +81,9 @@ pub(crate) struct ReplayedLog {
     /// Whether the log is intact: no problem was found in it, and after its last record the file
     /// contains at most zeros.
     pub(crate) whole: bool,
+    /// Whether the log has the form of a recycled log, whose file may be overwritten with a later
+    /// log.
+    pub(crate) recycled: bool,
 }
 
 /// Returns the numbers of the write-ahead logs in a directory, in ascending order.
@@ -116,7 +120,7 @@ fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Resul
 pub(crate) struct ReplayRules {
     /// The recovery mode.
     pub(crate) mode: RecoveryMode,
-    /// Logs with a lower number are not read, because no column family needs them.
+    /// Logs with a lower number are not needed by any column family, and are not read.
     pub(crate) min_log_number: u64,
     /// Whether each log's description of its predecessor must match the predecessor: option
     /// `track_and_verify_wals`.
@@ -126,24 +130,20 @@ pub(crate) struct ReplayRules {
     pub(crate) recycles: bool,
 }
 
-/// Replays the logs in `directory` that have the given numbers, in ascending order. `last_sequence`
-/// is the highest sequence number in tables.
+/// Replays logs, which are given in ascending order. Logs that no column family needs must have been
+/// left out. `last_sequence` is the highest sequence number in tables.
 ///
 /// # Errors
 /// Corruption, with file and offset, for damage that the recovery mode does not accept; not
 /// supported, for a log that contains transactions or user-defined timestamps.
 pub(crate) fn replay(
-    storage: &dyn Storage,
-    directory: &Path,
-    logs: &[u64],
+    logs: impl Iterator<Item = Result<Log>>,
     rules: ReplayRules,
     last_sequence: Sequence,
     families: &BTreeMap<u32, ReplayFamily>,
 ) -> Result<Replayed> {
-    let unflushed = families.values().map(|family| family.log_number).min().unwrap_or(0);
-    let oldest_needed = unflushed.max(rules.min_log_number);
     let mut replay = Replay {
-        rules: ReplayRules { min_log_number: oldest_needed, ..rules },
+        rules,
         families,
         next_sequence: None,
         log_before: None,
@@ -155,40 +155,42 @@ pub(crate) fn replay(
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
-    // If both numbers are 0, the database is new and never had a log.
-    let had_logs = oldest_needed > 0 || last_sequence > 0;
-    if rules.verifies_predecessors && logs.is_empty() && had_logs {
-        return Err(Error::corruption(directory, "the database has no write-ahead log"));
-    }
-    for &number in logs {
-        if number >= oldest_needed {
-            let path = directory.join(FileKind::Wal(number).to_string());
-            let file = storage.open(&path, IoMode::Buffered, Purpose::Wal)?;
-            let length = file.length()?;
-            replay.last_batch = 0;
-            replay.has_begun = false;
-            replay.whole = true;
-            replay.possible_end = None;
-            replay.read_log(&Log { path, number, length, file })?;
-            let last_sequence = replay.last_batch;
-            replay.log_before =
-                Some(PredecessorWal { log_number: number, size: length, last_sequence });
-            let damaged = std::mem::take(&mut replay.is_damaged);
-            let whole = replay.whole;
-            let read = |as_predecessor| ReplayedLog { as_predecessor, damaged, whole };
-            replay.replayed.logs.extend(replay.log_before.map(read));
-        }
+    for log in logs {
+        let log = log?;
+        replay.last_batch = 0;
+        replay.has_begun = false;
+        replay.whole = true;
+        replay.possible_end = None;
+        let recycled = replay.read_log(&log)?;
+        let last_sequence = replay.last_batch;
+        let as_predecessor =
+            PredecessorWal { log_number: log.number, size: log.length, last_sequence };
+        replay.log_before = Some(as_predecessor);
+        let damaged = std::mem::take(&mut replay.is_damaged);
+        let whole = replay.whole;
+        replay.replayed.logs.push(ReplayedLog { as_predecessor, damaged, whole, recycled });
     }
     replay.finish()
 }
 
-/// A log that is being replayed.
-struct Log {
+/// A log to be replayed.
+#[derive(Debug)]
+pub(crate) struct Log {
     path: PathBuf,
-    number: u64,
-    /// The file's length in bytes.
-    length: u64,
+    pub(crate) number: u64,
+    /// The file's length in bytes when it was opened. What is written later is not replayed.
+    pub(crate) length: u64,
     file: Arc<dyn ReadFile>,
+}
+
+impl Log {
+    /// Opens the log with this number.
+    pub(crate) fn open(storage: &dyn Storage, directory: &Path, number: u64) -> Result<Self> {
+        let path = directory.join(FileKind::Wal(number).to_string());
+        let file = storage.open(&path, IoMode::Buffered, Purpose::Wal)?;
+        let length = file.length()?;
+        Ok(Self { path, number, length, file })
+    }
 }
 
 /// Replay in progress.
@@ -241,8 +243,10 @@ enum Flow {
 }
 
 impl Replay<'_> {
-    fn read_log(&mut self, log: &Log) -> Result<()> {
-        let mut reader = record_log::reader(Arc::clone(&log.file), log.number, Purpose::Wal);
+    /// Replays a log. Returns whether it has the form of a recycled log.
+    fn read_log(&mut self, log: &Log) -> Result<bool> {
+        let source = FileSource::new(Arc::clone(&log.file), Purpose::Wal, 0..log.length);
+        let mut reader = RecordReader::new(source, log.number);
         loop {
             let event = match reader.next_event()? {
                 Event::Damage(damage)
@@ -255,7 +259,7 @@ impl Replay<'_> {
                 event => event,
             };
             if let Flow::EndOfLog = self.event(log, &event)? {
-                return Ok(());
+                return Ok(reader.is_recycled());
             }
         }
     }

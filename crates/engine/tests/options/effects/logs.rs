@@ -7,7 +7,7 @@ use tailwater::{ColumnFamily, Db, OpenOptions, WriteOptions};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
-use super::support::{DB, Scene, names_in, open, read, try_open};
+use super::support::{DB, Scene, names_in, open, options, read, try_open};
 use super::watched::watched;
 
 fn synced_put(scene: &Scene, key: &str, value: &str) {
@@ -107,6 +107,8 @@ effects! {
             // If a log that the MANIFEST lists is missing, all recovery modes except this one
             // refuse to open the database, whether `track_and_verify_wals` is set or not.
             let text = format!("{text}wal_recovery_mode=kSkipAnyCorruptedRecords");
+            let for_reading = Db::open_read_only(DB, &options(&disk, &text));
+            assert_eq!(for_reading.is_err(), is_refused, "{text}");
             assert_eq!(try_open(&disk, &text).is_err(), is_refused, "{text}");
         }
     }

@@ -13,7 +13,8 @@
 //! - Column families that do not use the damaged file must be read completely.
 //! - Verification must find all damage that reads found.
 //!
-//! In addition, `damage/bits.rs` flips every bit of small logs, in every recovery mode.
+//! In addition, `damage/bits.rs` flips every bit of small logs, in every recovery mode, and
+//! `damage/skipping.rs` tests iterators that skip damage.
 //!
 //! The test counts the outcomes by kind of file, and prints the counts and the offsets at which
 //! damage was not detected. It asserts that no checksum covers these offsets.
@@ -24,6 +25,8 @@ mod bits;
 mod database;
 #[path = "damage/logs.rs"]
 mod logs;
+#[path = "damage/skipping.rs"]
+mod skipping;
 #[path = "damage/tally.rs"]
 mod tally;
 

@@ -49,6 +49,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "file_numbers",
             "incomplete_file",
             "left_out",
+            "skipped_damage",
             "memtable",
             "range_tombstone",
             "epoch",

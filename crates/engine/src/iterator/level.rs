@@ -16,6 +16,7 @@ use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::Direction;
 use crate::iterator::tombstones::{TombstoneCursor, hides};
+use crate::skipped_damage::SkippedDamage;
 use crate::table::{FileMetadata, ReadPlan, ReadProfile, TableCache, TableIterator};
 use crate::version::Level;
 
@@ -29,6 +30,8 @@ pub(crate) struct LevelIterator {
     plan: ReadPlan,
     snapshot: Sequence,
     asks_prefix_filter: bool,
+    /// Where skipped blocks are recorded; `None` if damaged blocks are not skipped.
+    skipped_damage: Option<SkippedDamage>,
     /// Index of the current table in the level. Meaningless while `iterator` is `None`.
     file: usize,
     iterator: Option<TableIterator>,
@@ -68,6 +71,7 @@ impl LevelIterator {
             plan,
             snapshot,
             asks_prefix_filter: false,
+            skipped_damage: None,
             file: 0,
             iterator: None,
             spare: None,
@@ -75,6 +79,11 @@ impl LevelIterator {
             tombstones: Vec::new(),
             answered: 0,
         }
+    }
+
+    /// Makes the iterator skip damaged blocks of the tables that it opens later, and record them.
+    pub(crate) fn skip_damage(&mut self, record: Option<SkippedDamage>) {
+        self.skipped_damage = record;
     }
 
     /// Returns the number of the level, which is at least 1.
@@ -315,6 +324,7 @@ impl LevelIterator {
             };
             iterator.set_prefixes(self.tables.context().prefix_extractor.clone());
             iterator.ask_prefix_filter(self.asks_prefix_filter);
+            iterator.skip_damage(self.skipped_damage.clone());
             self.iterator = Some(iterator);
         }
         self.take_tombstones()?;

@@ -22,9 +22,4 @@ pub(crate) use level::LevelIterator;
 pub(crate) use merging::MergingIterator;
 pub use user::DbIterator;
 
-/// The direction in which an iterator moves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Forward,
-    Backward,
-}
+pub(crate) use crate::table::Direction;

@@ -2,6 +2,7 @@
 
 use crate::read::Snapshot;
 use crate::setters::setters;
+use crate::skipped_damage::SkippedDamage;
 
 /// Options of a get or an iterator. The names and defaults are those of RocksDB's `ReadOptions`.
 ///
@@ -64,6 +65,12 @@ pub struct ReadOptions {
     /// changed. Two kinds of changes ignore snapshots, and become visible during a scan: removals
     /// by a compaction filter, and ingestion of files without regard to snapshots.
     pub auto_refresh_iterator_with_snapshot: bool,
+    /// If set, an iterator skips damaged blocks and tables, and keys whose values cannot be read,
+    /// and records them here instead of returning an error. The iterator may then show outdated
+    /// values and deleted keys in the ranges that it records: see
+    /// [`SkippedKeys`](crate::SkippedKeys). For rescuing data, and only with `total_order_seek`,
+    /// because damaged filters are still errors. Default: `None`.
+    pub skipped_damage: Option<SkippedDamage>,
 }
 
 impl Default for ReadOptions {
@@ -87,6 +94,7 @@ impl ReadOptions {
             pin_data: false,
             allow_unprepared_value: false,
             auto_refresh_iterator_with_snapshot: false,
+            skipped_damage: None,
         }
     }
 
@@ -108,6 +116,13 @@ impl ReadOptions {
     #[must_use]
     pub fn with_iterate_upper_bound(mut self, bound: impl Into<Vec<u8>>) -> Self {
         self.iterate_upper_bound = Some(bound.into());
+        self
+    }
+
+    /// Sets [`skipped_damage`](Self::skipped_damage).
+    #[must_use]
+    pub fn with_skipped_damage(mut self, record: impl Into<Option<SkippedDamage>>) -> Self {
+        self.skipped_damage = record.into();
         self
     }
 }

@@ -22,7 +22,7 @@ mod warm_installation;
 
 pub(crate) use builder::Builder;
 pub(crate) use file::{FileMetadata, FileStatistics};
-pub(crate) use iterator::{ReadPlan, Streaming, TableIterator};
+pub(crate) use iterator::{Direction, ReadPlan, Streaming, TableIterator};
 pub(crate) use lookup::{Lookup, PlainValue, Step, fold, plain_value};
 pub(crate) use new_files::{NewFiles, table_buffers};
 pub(crate) use open_budget::{OpenBudget, OpenPermit};

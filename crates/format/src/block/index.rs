@@ -31,7 +31,7 @@ pub struct IndexFormat {
 
 /// A position in an index block. The cursor borrows the block only during a call, as a
 /// [`crate::block::Cursor`] does.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct IndexCursor {
     position: Position,
     handle: BlockHandle,

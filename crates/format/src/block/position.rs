@@ -8,7 +8,7 @@ use crate::varint::decode_varint32;
 use crate::{Error, Result};
 
 /// The position of a cursor and the key there. Data cursors and index cursors share this.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Position {
     /// Offset of the current entry, or of the end of the entries if there is no current entry.
     pub(super) entry: u32,

@@ -106,7 +106,8 @@ impl DbIterator {
             }
             self.merged.previous()?;
         }
-        self.finish_fold(base)
+        let folded = self.finish_fold(base);
+        self.or_skipped(folded)
     }
 
     /// Computes the value from the base value and the newer operands.
@@ -145,7 +146,8 @@ impl DbIterator {
         {
             self.note_key();
         }
-        let found = self.fold_records_below()?;
+        let folded = self.fold_records_below();
+        let found = self.or_skipped(folded)?;
         set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
         self.merged.seek_for_prev(&self.target)?;
         Ok(found)

@@ -75,8 +75,12 @@ impl DbIterator {
                 }
                 _ => {
                     self.note_key();
-                    self.location = self.fold_records_below()?;
-                    return Ok(());
+                    let folded = self.fold_records_below();
+                    self.location = self.or_skipped(folded)?;
+                    if self.valid() {
+                        return Ok(());
+                    }
+                    passing = true;
                 }
             }
         }

@@ -27,8 +27,10 @@ use crate::error::Result;
 use crate::iterator::{Direction, Leaf, LevelIterator, MergingIterator};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::read::ReadOptions;
+use crate::skipped_damage::{SkippedDamage, SkippedKeys};
 use crate::stats::IteratorCharge;
-use crate::table::{ReadPlan, ReadProfile, TableIterator};
+use crate::table::{ReadPlan, ReadProfile, TableCache, TableIterator};
+use crate::version::Level;
 
 use counts::Counts;
 use operands::Operands;
@@ -119,6 +121,8 @@ struct ReadSettings {
     total_order_seek: bool,
     /// Whether blobs are read only when [`DbIterator::prepare_value`] is called.
     defers_blobs: bool,
+    /// Where skipped damage is recorded; `None` if damage is not skipped.
+    skipped_damage: Option<SkippedDamage>,
 }
 
 /// The restrictions and settings that determine which entries of a column family an iterator shows.
@@ -174,6 +178,7 @@ impl DbIterator {
             prefix_same_as_start: options.prefix_same_as_start,
             total_order_seek: options.total_order_seek,
             defers_blobs: options.allow_unprepared_value,
+            skipped_damage: options.skipped_damage.clone(),
         };
         let leaves = leaves(&source, snapshot, &settings, Vec::new(), None)?;
         let comparator = source.tables().comparator().clone();
@@ -450,6 +455,19 @@ impl DbIterator {
         moved
     }
 
+    /// If the value of the key in `self.key` could not be computed because of damage, and the
+    /// iterator skips damage, skips the key.
+    #[inline]
+    fn or_skipped(&self, folded: Result<EntryLocation>) -> Result<EntryLocation> {
+        match (folded, &self.settings.skipped_damage) {
+            (Err(error), Some(record)) => {
+                record.skip(error, || SkippedKeys::One(self.key.clone()))?;
+                Ok(EntryLocation::Nowhere)
+            }
+            (folded, _) => folded,
+        }
+    }
+
     /// Copies the current key to an address that stays valid as long as the iterator.
     #[cold]
     fn pin_key(&mut self) {
@@ -562,7 +580,15 @@ fn leaves(
             None => positioned(Leaf::of_memtable(Arc::clone(memtable), snapshot))?,
         });
     }
-    let mut levels = source.version().levels().iter().enumerate();
+    let levels = source.version().levels().iter();
+    let levels: Vec<Arc<Level>> = match &settings.skipped_damage {
+        Some(record) => {
+            let readable = levels.map(|level| readable(level, tables, profile, record));
+            readable.collect::<Result<_>>()?
+        }
+        None => levels.cloned().collect(),
+    };
+    let mut levels = levels.iter().enumerate();
     for file in levels.next().into_iter().flat_map(|(_, level)| level.files()) {
         if let Some(mut leaf) = kept(&|leaf| leaf.is_of_file(file)) {
             leaf.set_prefixes(tables.context().prefix_extractor.clone());
@@ -572,6 +598,7 @@ fn leaves(
         let table = tables.open(file, profile.purpose)?;
         let mut iterator = TableIterator::new(table, *profile, &settings.plan);
         iterator.set_prefixes(tables.context().prefix_extractor.clone());
+        iterator.skip_damage(settings.skipped_damage.clone());
         leaves.push(positioned(Leaf::of_table(iterator, file, snapshot)?)?);
     }
     for (number, level) in levels.filter(|(_, level)| !level.files().is_empty()) {
@@ -580,17 +607,41 @@ fn leaves(
                 leaf.go_over(level, tables, target)?;
                 Leaf::Level(leaf)
             }
-            _ => positioned(Leaf::Level(LevelIterator::new(
-                number,
-                Arc::clone(level),
-                Arc::clone(tables),
-                *profile,
-                settings.plan.clone(),
-                snapshot,
-            )))?,
+            _ => {
+                let mut leaf = LevelIterator::new(
+                    number,
+                    Arc::clone(level),
+                    Arc::clone(tables),
+                    *profile,
+                    settings.plan.clone(),
+                    snapshot,
+                );
+                leaf.skip_damage(settings.skipped_damage.clone());
+                positioned(Leaf::Level(leaf))?
+            }
         });
     }
     Ok(leaves)
+}
+
+/// Returns the tables of a level that can be opened. The other ones are skipped and recorded.
+fn readable(
+    level: &Level,
+    tables: &TableCache,
+    profile: &ReadProfile,
+    record: &SkippedDamage,
+) -> Result<Arc<Level>> {
+    let mut files = Vec::new();
+    for file in level.files() {
+        match tables.open(file, profile.purpose) {
+            Ok(_) => files.push(Arc::clone(file)),
+            Err(error) => record.skip(error, || SkippedKeys::Range {
+                from: Some(file.smallest_user_key().to_vec()),
+                to: Some(key::user_key(file.largest()).to_vec()),
+            })?,
+        }
+    }
+    Ok(Arc::new(Level::new(files)))
 }
 
 fn set_internal_key(out: &mut Vec<u8>, user_key: &[u8], trailer: u64) {

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::table::{ReadProfile, TableReader};
 
 /// An iterator over the entries of a table's index. Each entry refers to one data block.
-#[derive(Default)]
+#[derive(Default, Clone)]
 pub(super) struct IndexIterator {
     /// The whole index or, if the index is partitioned, its root.
     root: Level,
@@ -22,7 +22,7 @@ pub(super) struct IndexIterator {
 }
 
 /// An index block and a position in it.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Level {
     block: Option<Arc<Cached<Block>>>,
     handle: BlockHandle,
@@ -98,6 +98,12 @@ impl IndexIterator {
     /// Returns the handle of the current data block.
     pub(super) fn handle(&self) -> BlockHandle {
         self.leaf().cursor.handle()
+    }
+
+    /// Returns the user key of the current entry, which is at or just past the last key of the data
+    /// block.
+    pub(super) fn user_key<'a>(&'a self, table: &TableReader) -> &'a [u8] {
+        table.index_user_key(self.leaf().cursor.key())
     }
 
     /// Goes to the first data block.
@@ -217,8 +223,7 @@ impl TableReader {
         let mut index = IndexIterator::default();
         index.seek_to_first(self, profile)?;
         while index.valid() {
-            let cursor = &index.leaf().cursor;
-            block(self.index_user_key(cursor.key()), cursor.handle());
+            block(index.user_key(self), index.handle());
             index.next(self, profile)?;
         }
         Ok(())

@@ -2,6 +2,9 @@
 //!
 //! The iterator holds its current data block and, if the index is partitioned, the current index
 //! block. It moves forward and backward. Past the last and before the first record, it is invalid.
+//!
+//! If the caller asks for that, the iterator skips blocks that cannot be read. It then continues
+//! with the next block in its direction.
 
 mod index;
 mod readahead;
@@ -20,6 +23,7 @@ use crate::cache::Cached;
 use crate::error::Result;
 use crate::handover::Warmth;
 use crate::prefix_extractor::PrefixExtractor;
+use crate::skipped_damage::{SkippedDamage, SkippedKeys};
 use crate::table::reader::compare_to;
 use crate::table::{Loading, ReadProfile, TableReader};
 
@@ -49,6 +53,15 @@ pub(crate) struct TableIterator {
     /// The current key with the table's global sequence number. Used only if the table has such a
     /// number.
     global_key: Vec<u8>,
+    /// Where skipped blocks are recorded; `None` if damaged blocks are not skipped.
+    skipped_damage: Option<SkippedDamage>,
+}
+
+/// The direction in which an iterator moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
 }
 
 impl TableIterator {
@@ -68,6 +81,7 @@ impl TableIterator {
             prefixes: None,
             filter_cursor: IndexCursor::default(),
             global_key: Vec::new(),
+            skipped_damage: None,
         }
     }
 
@@ -123,6 +137,11 @@ impl TableIterator {
         self.prefixes = prefixes;
     }
 
+    /// Makes the iterator skip damaged blocks, and record them.
+    pub(crate) fn skip_damage(&mut self, record: Option<SkippedDamage>) {
+        self.skipped_damage = record;
+    }
+
     /// Whether the iterator is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
@@ -153,13 +172,15 @@ impl TableIterator {
 
     /// Goes to the first record.
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
-        self.index.seek_to_first(&self.table, &self.profile)?;
+        let moved = self.index.seek_to_first(&self.table, &self.profile);
+        self.skip_index_blocks(moved, Direction::Forward)?;
         self.first_in_block_or_after()
     }
 
     /// Goes to the last record.
     pub(crate) fn seek_to_last(&mut self) -> Result<()> {
-        self.index.seek_to_last(&self.table, &self.profile)?;
+        let moved = self.index.seek_to_last(&self.table, &self.profile);
+        self.skip_index_blocks(moved, Direction::Backward)?;
         self.last_in_block_or_before()
     }
 
@@ -181,19 +202,17 @@ impl TableIterator {
     fn seek_unfiltered(&mut self, target: &[u8]) -> Result<()> {
         let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
         let stored_trailer = self.stored_trailer(trailer);
-        self.index.seek(&self.table, &self.profile, user_key, stored_trailer)?;
-        if !self.load_block()? {
+        let moved = self.index.seek(&self.table, &self.profile, user_key, stored_trailer);
+        self.skip_index_blocks(moved, Direction::Forward)?;
+        if let Err(error) = self.seek_in_block(user_key, stored_trailer) {
+            self.skip_block(error)?;
+        }
+        if !self.index.valid() {
             return Ok(());
         }
-        let comparator = self.table.comparator();
-        let Some(block) = &self.block else { return Ok(()) };
-        let sought = Target { comparator, user_key, trailer: stored_trailer };
-        self.cursor
-            .seek(block.bytes(), block.layout(), &sought)
-            .map_err(|error| self.table.damaged(self.handle, error))?;
-        let is_in_block = self.cursor.valid();
+        let is_in_block = self.valid();
         if !is_in_block {
-            self.index.next(&self.table, &self.profile)?;
+            self.next_block()?;
             self.first_in_block_or_after()?;
         }
         self.patch_key();
@@ -205,6 +224,16 @@ impl TableIterator {
             }
         }
         if is_in_block { Ok(()) } else { self.check_not_below(target) }
+    }
+
+    /// Goes to the first record of the index's current block that is at or after a key.
+    fn seek_in_block(&mut self, user_key: &[u8], trailer: u64) -> Result<()> {
+        self.load_block()?;
+        let Some(block) = &self.block else { return Ok(()) };
+        let sought = Target { comparator: self.table.comparator(), user_key, trailer };
+        self.cursor
+            .seek(block.bytes(), block.layout(), &sought)
+            .map_err(|error| self.table.damaged(self.handle, error))
     }
 
     /// Goes to the last record at or before an internal key.
@@ -252,10 +281,11 @@ impl TableIterator {
     pub(crate) fn next(&mut self) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
         if let Err(error) = self.cursor.next(block.bytes(), block.layout()) {
-            return Err(self.fail(error));
+            let error = self.fail(error);
+            self.skip_block(error)?;
         }
-        if !self.cursor.valid() {
-            self.index.next(&self.table, &self.profile)?;
+        if !self.valid() {
+            self.next_block()?;
             return self.first_in_block_or_after();
         }
         self.patch_key();
@@ -267,10 +297,11 @@ impl TableIterator {
     pub(crate) fn previous(&mut self) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
         if let Err(error) = self.cursor.previous(block.bytes(), block.layout()) {
-            return Err(self.fail(error));
+            let error = self.fail(error);
+            self.skip_block(error)?;
         }
-        if !self.cursor.valid() {
-            self.index.previous(&self.table, &self.profile)?;
+        if !self.valid() {
+            self.previous_block()?;
             return self.last_in_block_or_before();
         }
         self.patch_key();
@@ -280,35 +311,55 @@ impl TableIterator {
     /// Goes to the first record of the index's current block, or of the next block that is not
     /// empty.
     fn first_in_block_or_after(&mut self) -> Result<()> {
-        while self.load_block()? {
-            let Some(block) = &self.block else { break };
-            if let Err(error) = self.cursor.seek_to_first(block.bytes(), block.layout()) {
-                return Err(self.fail(error));
+        loop {
+            if let Err(error) = self.go_to_edge_of_block(Direction::Forward) {
+                self.skip_block(error)?;
             }
-            if self.cursor.valid() {
+            if self.valid() || !self.index.valid() {
                 self.patch_key();
-                break;
+                return Ok(());
             }
-            self.index.next(&self.table, &self.profile)?;
+            self.next_block()?;
         }
-        Ok(())
     }
 
     /// Goes to the last record of the index's current block, or of the previous block that is not
     /// empty.
     fn last_in_block_or_before(&mut self) -> Result<()> {
-        while self.load_block()? {
-            let Some(block) = &self.block else { break };
-            if let Err(error) = self.cursor.seek_to_last(block.bytes(), block.layout()) {
-                return Err(self.fail(error));
+        loop {
+            if let Err(error) = self.go_to_edge_of_block(Direction::Backward) {
+                self.skip_block(error)?;
             }
-            if self.cursor.valid() {
+            if self.valid() || !self.index.valid() {
                 self.patch_key();
-                break;
+                return Ok(());
             }
-            self.index.previous(&self.table, &self.profile)?;
+            self.previous_block()?;
         }
-        Ok(())
+    }
+
+    /// Goes to the record of the index's current block that an iterator reaches first in a
+    /// direction.
+    fn go_to_edge_of_block(&mut self, direction: Direction) -> Result<()> {
+        self.load_block()?;
+        let Some(block) = &self.block else { return Ok(()) };
+        let moved = match direction {
+            Direction::Forward => self.cursor.seek_to_first(block.bytes(), block.layout()),
+            Direction::Backward => self.cursor.seek_to_last(block.bytes(), block.layout()),
+        };
+        moved.map_err(|error| self.fail(error))
+    }
+
+    /// Moves the index to the next data block.
+    fn next_block(&mut self) -> Result<()> {
+        let moved = self.index.next(&self.table, &self.profile);
+        self.skip_index_blocks(moved, Direction::Forward)
+    }
+
+    /// Moves the index to the previous data block.
+    fn previous_block(&mut self) -> Result<()> {
+        let moved = self.index.previous(&self.table, &self.profile);
+        self.skip_index_blocks(moved, Direction::Backward)
     }
 
     /// Loads the data block of the index iterator's current entry. Returns whether there is such an
@@ -359,5 +410,52 @@ impl TableIterator {
     fn fail(&mut self, error: tailwater_format::Error) -> crate::error::Error {
         self.block = None;
         self.table.damaged(self.handle, error)
+    }
+
+    /// Skips the index's current data block, whose reading returned `error`, or returns the error.
+    /// If the block is skipped, the caller moves the index on.
+    #[cold]
+    fn skip_block(&mut self, error: crate::error::Error) -> Result<()> {
+        let Some(record) = &self.skipped_damage else { return Err(error) };
+        self.block = None;
+        record.skip(error, || {
+            let mut before = self.index.clone();
+            let moved = before.previous(&self.table, &self.profile);
+            let has_before = moved.is_ok() && before.valid();
+            SkippedKeys::Range {
+                from: has_before.then(|| before.user_key(&self.table).to_vec()),
+                to: Some(self.index.user_key(&self.table).to_vec()),
+            }
+        })
+    }
+
+    /// If a move of the index failed, skips the index block that could not be read, and those that
+    /// follow in the same direction and cannot be read, or returns the error. `moved` is the result
+    /// of the move.
+    #[inline]
+    fn skip_index_blocks(&mut self, moved: Result<()>, direction: Direction) -> Result<()> {
+        match moved {
+            Ok(()) => Ok(()),
+            Err(error) => self.skip_unreadable_index_blocks(error, direction),
+        }
+    }
+
+    #[cold]
+    fn skip_unreadable_index_blocks(
+        &mut self,
+        error: crate::error::Error,
+        direction: Direction,
+    ) -> Result<()> {
+        let Some(record) = &self.skipped_damage else { return Err(error) };
+        let mut moved = Err(error);
+        // Each move that fails has left an index block behind, or has ended the iteration.
+        while let Err(error) = moved {
+            record.skip(error, || SkippedKeys::Range { from: None, to: None })?;
+            moved = match direction {
+                Direction::Forward => self.index.next(&self.table, &self.profile),
+                Direction::Backward => self.index.previous(&self.table, &self.profile),
+            };
+        }
+        Ok(())
     }
 }

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater::{ColumnFamily, Db, ReadOptions};
+use tailwater::{ColumnFamily, Db, ReadOptions, SkippedDamage, SkippedKeys};
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 
 use crate::arguments::Overrides;
 use crate::outcome::{Failure, Outcome, Result};
-use crate::output::say;
+use crate::output::{Output, complain, say};
 use crate::settings::Settings;
 
 /// Number of bytes that a scan reads ahead in a table.
@@ -85,6 +85,34 @@ pub(crate) fn read_once(db: &Db) -> ReadOptions {
         .with_total_order_seek(true)
         .with_fill_cache(false)
         .with_readahead_size(READ_AHEAD_BYTES)
+}
+
+/// Reports on standard error the damage that was skipped in a column family. Returns whether there
+/// was any.
+pub(crate) fn report_skipped(
+    family: &ColumnFamily,
+    skipped: &SkippedDamage,
+    output: &Output,
+) -> Outcome {
+    let mut outcome = Outcome::Well;
+    for part in skipped.take() {
+        let bound = |key: &Option<Vec<u8>>, edge: &str| match key {
+            Some(key) => output.key(key),
+            None => format!("its {edge}"),
+        };
+        let keys = match &part.keys {
+            SkippedKeys::One(key) => format!("the key {}", output.key(key)),
+            SkippedKeys::Range { from, to } => format!(
+                "a part of a table; keys from {} to {} may be missing, outdated or deleted",
+                bound(from, "first"),
+                bound(to, "last"),
+            ),
+        };
+        let error = &part.error;
+        complain(&format!("skipped in column family '{}': {keys}: {error}", family.name()));
+        outcome = Outcome::Damage;
+    }
+    outcome
 }
 
 /// Returns the files of one kind in a directory, with their numbers and paths, in the order of

@@ -1,9 +1,10 @@
 //! `dump`: prints all entries of column families.
 
 use serde_json::json;
+use tailwater::{ColumnFamily, SkippedDamage};
 
 use crate::arguments::DumpArguments;
-use crate::database::{Database, read_once};
+use crate::database::{Database, read_once, report_skipped};
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::progress::Progress;
@@ -23,7 +24,10 @@ pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outc
     let mut outcome = database.outcome;
     for family in &families {
         progress.at(format!("column family {}", escape(family.name().as_bytes())));
-        match dump(&database, family, output, &progress) {
+        let skipped = SkippedDamage::default();
+        let dumped = dump(&database, family, &skipped, output, &progress);
+        outcome = outcome.and(report_skipped(family, &skipped, output));
+        match dumped {
             Ok(()) => {}
             // The remaining column families are still printed, because they may be intact.
             Err(Failure::Engine(error)) => {
@@ -38,11 +42,13 @@ pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outc
 
 fn dump(
     database: &Database,
-    family: &tailwater::ColumnFamily,
+    family: &ColumnFamily,
+    skipped: &SkippedDamage,
     output: &mut Output,
     progress: &Progress,
 ) -> Result<()> {
-    let mut iterator = database.db.raw_iterator_cf_opt(family, &read_once(&database.db))?;
+    let options = read_once(&database.db).with_skipped_damage(skipped.clone());
+    let mut iterator = database.db.raw_iterator_cf_opt(family, &options)?;
     iterator.seek_to_first()?;
     let name = escape(family.name().as_bytes());
     let push = if output.is_hex() { push_hex } else { push_escaped };

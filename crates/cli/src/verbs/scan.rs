@@ -3,12 +3,12 @@
 use std::cmp::Ordering;
 
 use serde_json::json;
-use tailwater::{ColumnFamily, DbIterator};
+use tailwater::{ColumnFamily, DbIterator, SkippedDamage};
 use tailwater_format::Comparator;
 
 use super::key_bytes;
 use crate::arguments::ScanArguments;
-use crate::database::{Database, read_once};
+use crate::database::{Database, read_once, report_skipped};
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -37,7 +37,27 @@ pub(crate) fn run(arguments: &ScanArguments, output: &mut Output) -> Result<Outc
     };
     let database = Database::open(&arguments.directory, arguments.common.overrides())?;
     let family = database.column_family(&arguments.column_family)?;
-    let mut iterator = range.begin(&database, &family)?;
+    let skipped = SkippedDamage::default();
+    let iterator = range.begin(&database, &family, &skipped);
+    let scanned = iterator.and_then(|iterator| scan(arguments, &range, iterator, output));
+    let outcome = database.outcome.and(report_skipped(&family, &skipped, output));
+    let count = scanned?;
+    if arguments.count && output.is_json() {
+        output.json_document(&json!({ "column_family": family.name(), "count": count }))?;
+    } else if arguments.count {
+        output.line(count)?;
+    }
+    Ok(outcome)
+}
+
+/// Prints the entries of a range, unless only their number is wanted. Returns their number.
+/// `iterator` is at the first of them.
+fn scan(
+    arguments: &ScanArguments,
+    range: &Range,
+    mut iterator: DbIterator,
+    output: &mut Output,
+) -> Result<u64> {
     let limit = arguments.limit.unwrap_or(u64::MAX);
     let progress = Progress::counting("entries");
     let mut count = 0;
@@ -58,12 +78,7 @@ pub(crate) fn run(arguments: &ScanArguments, output: &mut Output) -> Result<Outc
             iterator.next()?
         };
     }
-    if arguments.count && output.is_json() {
-        output.json_document(&json!({ "column_family": family.name(), "count": count }))?;
-    } else if arguments.count {
-        output.line(count)?;
-    }
-    Ok(database.outcome)
+    Ok(count)
 }
 
 fn print(arguments: &ScanArguments, output: &mut Output, key: &[u8], value: &[u8]) -> Result<()> {
@@ -78,7 +93,12 @@ fn print(arguments: &ScanArguments, output: &mut Output, key: &[u8], value: &[u8
 
 impl Range {
     /// Returns an iterator at the first entry of the range in the direction of the scan.
-    fn begin(&self, database: &Database, family: &ColumnFamily) -> Result<DbIterator> {
+    fn begin(
+        &self,
+        database: &Database,
+        family: &ColumnFamily,
+        skipped: &SkippedDamage,
+    ) -> Result<DbIterator> {
         let comparator = family.comparator();
         let is_reversed = matches!(comparator, Comparator::ReverseBytewise);
         // Under the bytewise comparator, the keys with a prefix range from the prefix, inclusive,
@@ -88,7 +108,7 @@ impl Range {
         let prefix = Some(self.prefix.clone()).filter(|prefix| !prefix.is_empty());
         let (first, end) =
             if is_reversed { (successor, None) } else { (prefix.clone(), successor) };
-        let mut options = read_once(&database.db);
+        let mut options = read_once(&database.db).with_skipped_damage(skipped.clone());
         options.iterate_lower_bound =
             outermost(comparator, Ordering::Greater, [&self.from, &first]);
         options.iterate_upper_bound = outermost(comparator, Ordering::Less, [&self.to, &end]);

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tailwater_testkit::{directory, golden, seed};
 
-use crate::support::{VERBS, change, db, file, manifest, write};
+use crate::support::{VERBS, change, db, db_with_input, file, manifest, write};
 
 /// Number of damaged databases that every verb reads.
 const ROUNDS: usize = 12;
@@ -82,7 +82,7 @@ fn other_column_families_stay_readable() {
     // The oldest table of the column family `counters`.
     change(&file(database.path(), "000009.sst"), |bytes| bytes[100] ^= 1);
     let answer = db("dump", database.path(), ["--all"])
-        .ended(1, "column family 'counters' ends here")
+        .ended(1, "skipped in column family 'counters'")
         .ended(1, "000009.sst");
     let expected = golden::dump("records");
     for family in ["default", "ranges", "singles"] {
@@ -92,6 +92,48 @@ fn other_column_families_stay_readable() {
         assert_eq!(found, wanted, "{family}");
     }
     db("dump", database.path(), ["--column-family", "singles"]).well();
+}
+
+/// Regression test: `dump` and `scan` ended at the first damaged block, although everything after it
+/// could be read.
+#[test]
+fn the_entries_after_a_damaged_block_are_printed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let lines: Vec<String> = (0..5000).map(|number| format!("k{number:05}\tv{number}")).collect();
+    let input = lines.join("\n");
+    let arguments = ["--format", "tsv", "--create", "--options", "compression=kNoCompression", "-"];
+    db_with_input("load", &path, arguments, input.as_bytes()).ended(0, "");
+    db("flush", &path, []).well();
+    change(&file(&path, ".sst"), |bytes| {
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+    });
+
+    let scanned = db("scan", &path, []).ended(1, "skipped in column family 'default'");
+    assert!(scanned.complaints.contains(".sst") && scanned.complaints.contains("offset"));
+    let printed: Vec<&str> = scanned.output.lines().collect();
+    assert!((4500..5000).contains(&printed.len()), "{} entries", printed.len());
+    // One range of keys is missing, and it is inside the range that is reported.
+    let missing: Vec<&String> =
+        lines.iter().filter(|line| printed.binary_search(&line.as_str()).is_err()).collect();
+    assert_eq!(missing.len() + printed.len(), lines.len());
+    let quoted: Vec<&str> = scanned.complaints.split('\'').collect();
+    let [_, _, _, from, _, to, ..] = quoted[..] else { panic!("{}", scanned.complaints) };
+    let is_reported = |line: &&String| {
+        let (key, _) = line.split_once('\t').expect("a key and a value");
+        (from..=to).contains(&key)
+    };
+    assert!(missing.iter().all(is_reported), "from {from} to {to}: {missing:?}");
+
+    let reverse = db("scan", &path, ["--reverse"]).ended(1, "skipped");
+    assert!(reverse.output.lines().rev().eq(printed.iter().copied()));
+    let count = db("scan", &path, ["--count"]).ended(1, "skipped");
+    assert_eq!(count.output.trim(), printed.len().to_string());
+    let dumped = db("dump", &path, ["--all"]).ended(1, "skipped in column family 'default'");
+    assert!(dumped.output.lines().eq(printed.iter().map(|line| format!("default\t{line}"))));
+    // Nothing is reported about a block that is not needed.
+    db("scan", &path, ["--to", "k00100"]).well();
 }
 
 #[test]

@@ -33,6 +33,13 @@ impl Blocks {
         self.aligned.set_length(length);
     }
 
+    /// Frees the buffer if it is larger than `bytes`.
+    pub(super) fn shrink_to(&mut self, bytes: usize) {
+        if self.aligned.capacity() > bytes {
+            *self = Self::new();
+        }
+    }
+
     /// Returns the blocks: the bytes that were set and the zeros after them.
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.aligned

@@ -68,6 +68,9 @@ struct Direct {
     flushes: Arc<Flushes>,
 }
 
+/// Capacity of the buffer that is kept for the next batches, in bytes. A batch may have any length.
+const BUFFER_BYTES_KEPT: usize = 4 << 20;
+
 /// The event after which written bytes must be durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Durability {
@@ -197,6 +200,7 @@ impl LogFile {
         self.written += self.buffer.len() as u64;
         self.next = self.written;
         self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_BYTES_KEPT);
         if bytes_per_sync > 0 && self.written - self.write_back >= bytes_per_sync {
             self.file.start_writeback(self.write_back, self.written - self.write_back)?;
             self.write_back = self.written;
@@ -245,7 +249,9 @@ impl LogFile {
             }
         }
         (self.written, self.next) = (end, end);
+        blocks.shrink_to(BUFFER_BYTES_KEPT);
         self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_BYTES_KEPT);
         Ok(())
     }
 
@@ -271,6 +277,7 @@ impl LogFile {
         let write = slot.begin_pipelined(&self.buffer, zeros, self.next, flushes);
         self.next = write.end();
         self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_BYTES_KEPT);
         Some(write)
     }
 

@@ -23,9 +23,10 @@ pub struct Cursor {
     backwards: Backwards,
 }
 
-/// Maximum total length of the keys that are kept for steps backward, in bytes. When it is
-/// exceeded, the entries kept so far are discarded. The limit is needed because in a malformed
-/// block each key may claim to share a long prefix with the previous one.
+/// Maximum total length of the keys that are kept for steps backward, in bytes; a longer key is
+/// kept alone. Before a key with which they would be longer, the entries kept so far are discarded.
+/// The limit is needed because in a malformed block each key may claim to share a long prefix with
+/// the previous one.
 const BACKWARDS_KEYS_MAX: usize = 1 << 20;
 
 /// Entries of one restart interval. They are decoded at the first step backward into the interval,
@@ -191,7 +192,7 @@ impl Cursor {
                 // reach the current entry.
                 return Err(bad_entry(current));
             }
-            if self.backwards.keys.len() > BACKWARDS_KEYS_MAX {
+            if self.backwards.keys.len() + self.position.key.len() > BACKWARDS_KEYS_MAX {
                 self.backwards.keys.clear();
                 self.backwards.entries.clear();
             }

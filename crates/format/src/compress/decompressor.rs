@@ -90,9 +90,15 @@ impl Decompressor {
         if compression == Compression::Bzip2 {
             return decompress_bzip2_growing(&block, output);
         }
-        // `resize` writes zeros only to bytes beyond the previous length, so an output that was at
-        // least as long before costs nothing here.
-        output.resize(block.uncompressed_length, 0);
+        if output.capacity() < block.uncompressed_length {
+            // The allocator zeroes memory of this size on first touch. So if the stated length is
+            // false, no more memory is used than the bytes decompress to.
+            *output = vec![0; block.uncompressed_length];
+        } else {
+            // `resize` writes zeros only to bytes beyond the previous length, so an output that was
+            // at least as long before costs nothing here.
+            output.resize(block.uncompressed_length, 0);
+        }
         self.decompress_into(&block, dictionary, output)
     }
 

@@ -14,6 +14,10 @@ use crate::error::{Error, Result};
 /// Maximum length of a block, in bytes. All length fields have 32 bits.
 const MAX_BLOCK_LENGTH: u64 = u32::MAX as u64;
 
+/// Capacity of the buffer that a thread keeps for its next read, in bytes. A block may have up to
+/// 4 GiB.
+const SCRATCH_BYTES_KEPT: usize = 16 << 20;
+
 /// Per-thread buffers and codecs, kept so that reading a block allocates only the block.
 struct Scratch {
     raw: AlignedBuffer,
@@ -34,6 +38,9 @@ fn with_scratch<R>(read: impl FnOnce(&mut Scratch) -> R) -> R {
     // If the thread is ending, it may already have dropped its scratch.
     let mut scratch = SCRATCH.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = read(&mut scratch);
+    if scratch.raw.capacity() > SCRATCH_BYTES_KEPT {
+        scratch.raw = AlignedBuffer::with_capacity(0);
+    }
     let _ = SCRATCH.try_with(|kept| kept.set(Some(scratch)));
     result
 }

@@ -44,12 +44,16 @@ pub enum FilterDecision {
     /// [`Db::single_delete`](crate::Db::single_delete) applies. Not for merge operands: the operand
     /// is kept, and counts as a violation of the filter's contract.
     Purge,
-    /// Keeps the record, but with this value or operand. An entity becomes a plain value.
+    /// Keeps the record, but with this value or operand. An entity becomes a plain value. If the
+    /// key and the value together are longer than [`ENTRY_LENGTH_MAX`], the record is kept as it
+    /// is, and counts as a violation of the filter's contract.
+    ///
+    /// [`ENTRY_LENGTH_MAX`]: crate::batch::ENTRY_LENGTH_MAX
     ChangeValue(Vec<u8>),
     /// Keeps the record, but as a wide-column entity with these names and values of columns, in any
-    /// order. Names must differ; the default column has an empty name. If names are equal, or for a
-    /// merge operand, the record is kept as it is, and counts as a violation of the filter's
-    /// contract.
+    /// order. Names must differ; the default column has an empty name. If names are equal, if the
+    /// entity is too long, or for a merge operand, the record is kept as it is, and counts as a
+    /// violation of the filter's contract.
     ChangeEntity(Vec<(Vec<u8>, Vec<u8>)>),
     /// Removes the record, and the records that follow it in the compaction's input up to, not
     /// including, this key. Removed keys get no deletion records, so older versions of them in

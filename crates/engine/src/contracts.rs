@@ -8,6 +8,8 @@
 
 use std::fmt;
 
+use crate::error::key_text;
+
 /// A contract that can be violated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Contract {
@@ -54,7 +56,7 @@ impl Violations {
         match self.broken.iter_mut().find(|known| known.contract == contract) {
             Some(known) => known.count += 1,
             None => {
-                let first = format!("key '{}': {what}", user_key.escape_ascii());
+                let first = format!("key '{}': {what}", key_text(user_key));
                 self.broken.push(Broken { contract, count: 1, first });
             }
         }

@@ -40,8 +40,10 @@ pub enum ErrorKind {
     NotSupported,
     /// The disk or quota is full: free space, then try again.
     NoSpace,
-    /// A limit of the file format is reached, such as the highest sequence number. Nothing was
-    /// changed, and reads continue: copy the data into a new database to write more.
+    /// A limit of the file format is reached, and nothing was changed. If it is the highest
+    /// sequence number, reads continue: copy the data into a new database to write more. If it is
+    /// the length of the value to which the operands of one key merge, only reads of this key fail:
+    /// overwrite or delete the key.
     LimitReached,
     /// Another process or handle holds a resource that the call needs: try again later.
     Busy,
@@ -286,6 +288,19 @@ impl Error {
     /// Whether the system refused access to a file.
     pub(crate) fn is_permission_denied(&self) -> bool {
         self.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+    }
+}
+
+/// Returns a key for a message, with escapes. The end of a long key is left out.
+#[cold]
+pub(crate) fn key_text(user_key: &[u8]) -> String {
+    /// Number of bytes of a key that are shown.
+    const SHOWN: usize = 128;
+    match user_key.split_at_checked(SHOWN) {
+        Some((shown, rest)) if !rest.is_empty() => {
+            format!("{}... ({} bytes)", shown.escape_ascii(), user_key.len())
+        }
+        _ => user_key.escape_ascii().to_string(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! New files that are removed again unless they are completed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tailwater_io::Storage;
 
@@ -11,14 +11,19 @@ use tailwater_io::Storage;
 #[must_use]
 pub(crate) struct IncompleteFile<'a> {
     storage: &'a dyn Storage,
-    path: &'a Path,
+    path: PathBuf,
     is_complete: bool,
 }
 
 impl<'a> IncompleteFile<'a> {
     /// To be called when the file at `path` has been created.
-    pub(crate) fn created(storage: &'a dyn Storage, path: &'a Path) -> Self {
-        Self { storage, path, is_complete: false }
+    pub(crate) fn created(storage: &'a dyn Storage, path: impl Into<PathBuf>) -> Self {
+        Self { storage, path: path.into(), is_complete: false }
+    }
+
+    /// Returns the path of the file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Keeps the file.
@@ -31,7 +36,7 @@ impl Drop for IncompleteFile<'_> {
     fn drop(&mut self) {
         if !self.is_complete {
             // Nothing refers to the file; if its removal fails, the next open removes it.
-            let _ = self.storage.remove(self.path);
+            let _ = self.storage.remove(&self.path);
         }
     }
 }

@@ -9,6 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tailwater_format::limits::{self, TooLong};
 use tailwater_format::user_code;
 
 /// A user-defined merge operator.
@@ -59,6 +60,11 @@ pub trait CustomMergeOperator: Send + Sync {
     /// operands as they are, counts a violation of the operator's contract (property
     /// `tailwater.contract-violations`), and goes on, also if the operator panics. This is
     /// RocksDB's `OpFailureScope::kMustMerge`.
+    ///
+    /// The operator also fails if the key and the returned value together are longer than
+    /// [`ENTRY_LENGTH_MAX`].
+    ///
+    /// [`ENTRY_LENGTH_MAX`]: crate::batch::ENTRY_LENGTH_MAX
     fn full_merge(
         &self,
         key: &[u8],
@@ -67,7 +73,8 @@ pub trait CustomMergeOperator: Send + Sync {
     ) -> Option<Vec<u8>>;
 
     /// Returns one operand that has the same effect as applying `operands` in order, whatever the
-    /// base value; `None` if there is no such operand. `operands` are given oldest first.
+    /// base value; `None` if there is no such operand. `operands` are given oldest first. A result
+    /// that is too long for a value of `key` counts as none.
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let _ = (key, operands);
         None
@@ -121,6 +128,18 @@ pub enum MergeOperator {
     Max,
     /// A user-defined operator.
     Custom(Arc<dyn CustomMergeOperator>),
+}
+
+/// The outcome of a merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) enum Merged {
+    /// The operands are merged.
+    Done,
+    /// The operator failed or, for operands without a base value, has no result.
+    Failed,
+    /// The key and the result would be an entry that is too long.
+    TooLong(TooLong),
 }
 
 /// The merge operator that the options of a column family name, and whether it is available.
@@ -178,7 +197,8 @@ impl MergeOperator {
     }
 
     /// Returns the value of `key` that results from applying `operands` to the base value
-    /// `existing`; `None` if the operator fails. `operands` are given oldest first.
+    /// `existing`; `None` if the operator fails, or if the value is too long for an entry.
+    /// `operands` are given oldest first.
     pub fn full_merge(
         &self,
         key: &[u8],
@@ -186,14 +206,17 @@ impl MergeOperator {
         operands: &[&[u8]],
     ) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        self.full_merge_into(key, existing, operands.iter().copied(), &mut out).then_some(out)
+        let merged = self.full_merge_into(key, existing, operands.iter().copied(), &mut out);
+        (merged == Merged::Done).then_some(out)
     }
 
     /// Returns one operand that has the same effect as applying `operands` in order; `None` if
-    /// there is no such operand. `operands` are given oldest first.
+    /// there is no such operand, or if it is too long for an entry. `operands` are given oldest
+    /// first.
     pub fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
-        self.partial_merge_into(key, operands.iter().copied(), &mut out).then_some(out)
+        let merged = self.partial_merge_into(key, operands.iter().copied(), &mut out);
+        (merged == Merged::Done).then_some(out)
     }
 
     /// Whether a merge over a wide-column entity keeps all columns except the default column.
@@ -205,53 +228,54 @@ impl MergeOperator {
     }
 
     /// Computes the same value as [`MergeOperator::full_merge`], and replaces the contents of `out`
-    /// with it. Returns whether the operator succeeded. A built-in operator allocates memory only
-    /// if `out` must grow.
+    /// with it. Unless the outcome is [`Merged::Done`], the contents of `out` are unspecified. A
+    /// built-in operator allocates memory only if `out` must grow, and none for a result that is
+    /// too long.
     pub(crate) fn full_merge_into<'a>(
         &self,
         key: &[u8],
         existing: Option<&'a [u8]>,
-        operands: impl Iterator<Item = &'a [u8]>,
+        operands: impl Iterator<Item = &'a [u8]> + Clone,
         out: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Merged {
         match self {
             Self::Custom(custom) => {
                 let operands: Vec<&[u8]> = operands.collect();
-                put(called(custom, || custom.full_merge(key, existing, &operands)), out)
+                put(key, called(custom, || custom.full_merge(key, existing, &operands)), out)
             }
-            _ => {
-                self.fold_into(existing.into_iter().chain(operands), out);
-                true
-            }
+            _ => self.fold_into(key, existing.into_iter().chain(operands), out),
         }
     }
 
     /// Computes the same operand as [`MergeOperator::partial_merge`], and replaces the contents of
-    /// `out` with it. Returns whether there is such an operand.
+    /// `out` with it. Unless the outcome is [`Merged::Done`], the contents of `out` are
+    /// unspecified.
     pub(crate) fn partial_merge_into<'a>(
         &self,
         key: &[u8],
-        operands: impl Iterator<Item = &'a [u8]>,
+        operands: impl Iterator<Item = &'a [u8]> + Clone,
         out: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Merged {
         match self {
             Self::Custom(custom) => {
                 let operands: Vec<&[u8]> = operands.collect();
-                put(called(custom, || custom.partial_merge(key, &operands)), out)
+                put(key, called(custom, || custom.partial_merge(key, &operands)), out)
             }
             // As in RocksDB, the variant for tests never merges operands without a base value.
-            Self::StringAppend { test_variant: true, .. } => false,
-            _ => {
-                self.fold_into(operands, out);
-                true
-            }
+            Self::StringAppend { test_variant: true, .. } => Merged::Failed,
+            _ => self.fold_into(key, operands, out),
         }
     }
 
     /// Applies a built-in operator to `values`, oldest first, and replaces the contents of `out`
     /// with the result. All built-in operators are associative. So the base value needs no special
     /// treatment: it is simply the first of the values.
-    fn fold_into<'a>(&self, values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    fn fold_into<'a>(
+        &self,
+        key: &[u8],
+        values: impl Iterator<Item = &'a [u8]> + Clone,
+        out: &mut Vec<u8>,
+    ) -> Merged {
         out.clear();
         match self {
             Self::UInt64Add => {
@@ -259,6 +283,11 @@ impl MergeOperator {
                 out.extend_from_slice(&sum.to_le_bytes());
             }
             Self::StringAppend { delimiter, .. } => {
+                let lengths = values.clone().map(|value| value.len() + delimiter.len());
+                let length = lengths.sum::<usize>().saturating_sub(delimiter.len());
+                if let Err(entry) = limits::check_value(key.len(), length) {
+                    return Merged::TooLong(entry);
+                }
                 for (at, value) in values.enumerate() {
                     if at > 0 {
                         out.extend_from_slice(delimiter);
@@ -270,6 +299,8 @@ impl MergeOperator {
             Self::Max => out.extend_from_slice(values.max().unwrap_or_default()),
             Self::Custom(_) => {}
         }
+        // The other operators make no value that is longer than all of `values`.
+        Merged::Done
     }
 }
 
@@ -278,10 +309,16 @@ fn called<R>(custom: &Arc<dyn CustomMergeOperator>, call: impl FnOnce() -> R) ->
     user_code::call("merge operator", || custom.name(), call)
 }
 
-/// Replaces the contents of `out` with `value`, and returns true. If `value` is `None`, leaves
-/// `out` unchanged and returns false.
-fn put(value: Option<Vec<u8>>, out: &mut Vec<u8>) -> bool {
-    value.map(|value| *out = value).is_some()
+/// Replaces the contents of `out` with `value`, the result of a user-defined operator.
+fn put(key: &[u8], value: Option<Vec<u8>>, out: &mut Vec<u8>) -> Merged {
+    let Some(value) = value else { return Merged::Failed };
+    match limits::check_value(key.len(), value.len()) {
+        Ok(()) => {
+            *out = value;
+            Merged::Done
+        }
+        Err(entry) => Merged::TooLong(entry),
+    }
 }
 
 fn decode_u64(bytes: &[u8]) -> u64 {

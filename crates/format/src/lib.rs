@@ -17,6 +17,7 @@ pub mod file_name;
 pub mod filter;
 pub mod hash;
 pub mod key;
+pub mod limits;
 pub mod message;
 pub mod options_text;
 pub mod record_log;

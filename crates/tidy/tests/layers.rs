@@ -137,6 +137,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "comparator",
             "user_code",
             "varint",
+            "limits",
             "error",
         ],
     ),

@@ -173,7 +173,8 @@ struct Running {
 
 impl Running {
     fn begin(shared: &Arc<JobState>, part: &Part, weight: Weight) -> Result<Self> {
-        let (merge, outputs) = (merge(shared, part, weight)?, Outputs::new(shared, part));
+        let outputs = Outputs::new(shared, part);
+        let merge = merge(shared, part, weight, outputs.divide_tombstones())?;
         Ok(Self { merge, outputs })
     }
 
@@ -208,7 +209,14 @@ impl Running {
     }
 }
 
-fn merge(shared: &JobState, part: &Part, weight: Weight) -> Result<Merge> {
+/// Creates the merge of a part. With `divides_tombstones`, it stops at the starts of range
+/// tombstones even if no deeper level overlaps the outputs.
+fn merge(
+    shared: &JobState,
+    part: &Part,
+    weight: Weight,
+    divides_tombstones: bool,
+) -> Result<Merge> {
     let Part { begin, end } = part;
     let (begin, end) = (begin.as_deref(), end.as_deref());
     let (environment, inputs) = (&shared.environment, &shared.inputs);
@@ -217,7 +225,7 @@ fn merge(shared: &JobState, part: &Part, weight: Weight) -> Result<Merge> {
     let garbage = inputs.refer_to_blobs().then(BlobGarbage::default);
     let source = Source::begin(comparator.clone(), merged, begin, end, garbage)?;
     let is_bottommost = shared.compaction.is_bottommost;
-    let starts = match is_bottommost {
+    let starts = match is_bottommost && !divides_tombstones {
         // No deeper level overlaps the outputs, so they need not be cut at starts of tombstones.
         true => Vec::new(),
         false => inputs.tombstones().starts(&comparator, begin, end),

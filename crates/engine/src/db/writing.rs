@@ -20,15 +20,15 @@ thread_local! {
 const SINGLE_BYTES_KEPT: usize = 64 << 10;
 
 impl Db {
-    /// Sets the value of `key` in `family`. Key and value are arbitrary bytes, of lengths up to
-    /// [`KEY_LENGTH_MAX`] and [`VALUE_LENGTH_MAX`].
+    /// Sets the value of `key` in `family`. Key and value are arbitrary bytes. The key may have up
+    /// to [`KEY_LENGTH_MAX`] bytes, and the key and the value together up to [`ENTRY_LENGTH_MAX`].
     ///
     /// # Errors
     /// The errors of [`Db::write_opt`]; invalid argument, for a key or value that is too long, and
     /// for a column family that was dropped, or was not obtained from this `Db` or a clone of it.
     ///
     /// [`KEY_LENGTH_MAX`]: tailwater_format::batch::KEY_LENGTH_MAX
-    /// [`VALUE_LENGTH_MAX`]: tailwater_format::batch::VALUE_LENGTH_MAX
+    /// [`ENTRY_LENGTH_MAX`]: tailwater_format::batch::ENTRY_LENGTH_MAX
     #[inline]
     pub fn put_cf_opt(
         &self,
@@ -120,13 +120,14 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, for a batch that names a column family that does not exist, and for a
-    /// record that its column family cannot store, such as an operand without a merge operator; not
-    /// supported, for records of prepared transactions; limit reached, if no sequence number is
-    /// left; read-only, for a handle that was opened for reading; closed, for one that was closed;
-    /// busy, if writes are stalled and [`WriteOptions::no_slowdown`] is set; no space or I/O. After
-    /// a no-space or I/O error, writes are refused with the same error until [`Db::resume`] or
-    /// reopening. After a failed write, the batch may nevertheless be present when the database is
-    /// reopened. The same is true of a batch that was being written when the process ended.
+    /// record that its column family cannot store, such as an operand without a merge operator or
+    /// an entry that is too long; not supported, for records of prepared transactions; limit
+    /// reached, if no sequence number is left; read-only, for a handle that was opened for reading;
+    /// closed, for one that was closed; busy, if writes are stalled and
+    /// [`WriteOptions::no_slowdown`] is set; no space or I/O. After a no-space or I/O error, writes
+    /// are refused with the same error until [`Db::resume`] or reopening. After a failed write, the
+    /// batch may nevertheless be present when the database is reopened. The same is true of a batch
+    /// that was being written when the process ended.
     ///
     /// # Panics
     /// Panics if a user's comparator panics. Concurrent and later writers then get an error.

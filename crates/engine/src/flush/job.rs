@@ -20,14 +20,15 @@ struct Due<'a> {
     memtables: Vec<SealedMemTable>,
 }
 
-/// The sealed memtables of a column family, and their table.
+/// The sealed memtables of a column family, and their tables.
 pub(super) struct Flushed<'a> {
     pub(super) family: &'a ColumnFamily,
     memtables: &'a [SealedMemTable],
-    /// The table that holds the records of the memtables; `None` if no record was left to write.
-    table: Option<FlushedTable>,
-    /// Metadata of the table; `None` until the table is opened.
-    file: Option<Arc<FileMetadata>>,
+    /// The tables that hold the records of the memtables, in key order; none if no record was left
+    /// to write.
+    tables: Vec<FlushedTable>,
+    /// Metadata of the tables; none until the tables are opened.
+    files: Vec<Arc<FileMetadata>>,
 }
 
 /// Which logs are still needed when a flush has been installed.
@@ -143,7 +144,7 @@ impl FlushScheduler {
     /// Flushes memtables of column families atomically.
     fn flush_together(&self, due: &[Due<'_>], logs: Logs) -> Result<()> {
         let _running = self.context.shared.activity.running_flushes.enter();
-        let flushed = self.write_tables(due).and_then(|flushed| {
+        let flushed = self.write_all_tables(due).and_then(|flushed| {
             if !flushed.is_empty() || logs != Logs::AsNeeded {
                 self.install(flushed, logs)?;
             }
@@ -164,13 +165,15 @@ impl FlushScheduler {
         }
     }
 
-    /// Writes and syncs one table for each column family, which are steps 1 and 2 of the flush
+    /// Writes and syncs the tables of each column family, which are steps 1 and 2 of the flush
     /// module's description. If one table fails, all are removed.
-    fn write_tables<'a>(&self, due: &'a [Due<'a>]) -> Result<Vec<Flushed<'a>>> {
+    fn write_all_tables<'a>(&self, due: &'a [Due<'a>]) -> Result<Vec<Flushed<'a>>> {
         let mut flushed: Vec<Flushed<'a>> = Vec::new();
         for &Due { family, ref memtables } in due.iter().filter(|due| !due.memtables.is_empty()) {
-            match self.write_table(family, memtables, Work::Flush) {
-                Ok(table) => flushed.push(Flushed { family, memtables, table, file: None }),
+            match self.write_tables(family, memtables, Work::Flush) {
+                Ok(tables) => {
+                    flushed.push(Flushed { family, memtables, tables, files: Vec::new() });
+                }
                 Err(error) => {
                     self.remove_tables(flushed);
                     return Err(error);
@@ -182,12 +185,18 @@ impl FlushScheduler {
 
     /// Removes tables that no MANIFEST names. If a removal fails, the next open removes the file.
     fn remove_tables(&self, flushed: Vec<Flushed<'_>>) {
-        for Flushed { family, table, file, .. } in flushed {
-            let written = || table.map(|table| Arc::new(FileMetadata::new(table.file)));
-            let Some(file) = file.or_else(written) else { continue };
-            if let Err(error) = self.versions.obsolete().remove_new(&family.readers().tables, &file)
-            {
-                self.context.info_log.warn(format_args!("cannot remove an unused table: {error}"));
+        for Flushed { family, tables, mut files, .. } in flushed {
+            if files.is_empty() {
+                let written = |table: FlushedTable| Arc::new(FileMetadata::new(table.file));
+                files = tables.into_iter().map(written).collect();
+            }
+            for file in &files {
+                let removed = self.versions.obsolete().remove_new(&family.readers().tables, file);
+                if let Err(error) = removed {
+                    self.context
+                        .info_log
+                        .warn(format_args!("cannot remove an unused table: {error}"));
+                }
             }
         }
     }
@@ -204,7 +213,7 @@ impl FlushScheduler {
             Logs::AsNeeded => self.oldest_needed_log(&flushed, None),
             Logs::From(number) => number,
         };
-        let tables = flushed.iter_mut().filter_map(|flushed| flushed.table.as_mut());
+        let tables = flushed.iter_mut().flat_map(|flushed| &mut flushed.tables);
         let handovers =
             tables.filter_map(|table| Some((table.file.number, table.table_handover.take()?)));
         let warm = WarmInstallation::begin(handovers.collect());
@@ -215,14 +224,13 @@ impl FlushScheduler {
     /// Gives the tables their epoch numbers, and opens them. This is step 4 of the flush module's
     /// description.
     fn open_tables(&self, flushed: &mut [Flushed<'_>]) -> Result<()> {
-        for Flushed { family, table, file, .. } in flushed {
-            let Some(table) = table else { continue };
-            let epoch_number = self.versions.lock().take_epochs(family.id(), 1);
-            // A column family that has been dropped no longer needs its table.
-            let Some(epoch_number) = epoch_number else { continue };
-            let added = NewFile { epoch_number, ..table.file.clone() };
-            let added = Arc::clone(file.insert(Arc::new(FileMetadata::new(added))));
-            self.context.open_new_tables(family, &[added])?;
+        for Flushed { family, tables, files, .. } in flushed {
+            let epochs = self.versions.lock().take_epochs(family.id(), tables.len());
+            // A column family that has been dropped no longer needs its tables.
+            let Some(first_epoch) = epochs else { continue };
+            let added = in_epochs(tables.iter().map(|table| table.file.clone()), first_epoch);
+            *files = added.into_iter().map(|file| Arc::new(FileMetadata::new(file))).collect();
+            self.context.open_new_tables(family, files)?;
         }
         Ok(())
     }
@@ -245,7 +253,7 @@ impl FlushScheduler {
         if let Logs::From(number) = logs {
             leave_logs(&mut edits, &installation.versions(), number);
         }
-        let files: Vec<_> = flushed.iter().filter_map(|it| it.file.clone()).collect();
+        let files: Vec<_> = flushed.iter().flat_map(|it| it.files.iter().cloned()).collect();
         let written = self.context.write_edits(installation, edits, &files);
         // No edit names the tables of dropped column families, so they are removed even if the
         // edits were not written.
@@ -278,14 +286,24 @@ impl Flushed<'_> {
 
 /// Returns the MANIFEST edit of a flush.
 fn edit(flushed: &Flushed<'_>, min_log_number: u64) -> VersionEdit {
-    let new_files = flushed.file.as_ref().map(|file| file.added().clone());
     VersionEdit {
         column_family: flushed.family.id(),
         log_number: flushed.memtables.last().map(|sealed| sealed.next_log_number),
         min_log_number_to_keep: Some(min_log_number),
-        new_files: new_files.into_iter().collect(),
+        new_files: flushed.files.iter().map(|file| file.added().clone()).collect(),
         ..VersionEdit::default()
     }
+}
+
+/// Gives the tables of a flush their epoch numbers, beginning with `first_epoch`. The tables are in
+/// key order. If a table begins with a version of the key with which the table before it ends, it
+/// has the older versions of the key, so the first table gets the highest number.
+pub(crate) fn in_epochs(tables: impl Iterator<Item = NewFile>, first_epoch: u64) -> Vec<NewFile> {
+    let mut tables: Vec<NewFile> = tables.collect();
+    for (epoch_number, table) in (first_epoch..).zip(tables.iter_mut().rev()) {
+        table.epoch_number = epoch_number;
+    }
+    tables
 }
 
 /// Adds to the edits of a flush, for every column family, that it needs no log with a number below

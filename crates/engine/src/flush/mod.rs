@@ -1,4 +1,5 @@
-//! Flushing: writes memtables to a table in level 0.
+//! Flushing: writes memtables to a table in level 0, or to several if one would have too long a
+//! block.
 //!
 //! # Order
 //!
@@ -26,6 +27,8 @@ mod job;
 mod needed_wals;
 mod scheduler;
 mod table;
+mod tables;
 mod timed_values;
 
+pub(crate) use job::in_epochs;
 pub(crate) use scheduler::FlushScheduler;

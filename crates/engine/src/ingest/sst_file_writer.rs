@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
+use tailwater_format::limits::{self, TooLong};
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::Priority;
@@ -11,7 +12,7 @@ use tailwater_io::{Create, Purpose, Storage};
 
 use crate::column_family::ColumnFamily;
 use crate::directory::{host_id, sync_parent};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::incomplete_file::IncompleteFile;
 use crate::io_modes::IoModes;
 use crate::open_options::OpenOptions;
@@ -190,10 +191,13 @@ impl SstFileWriter {
     /// Sets the value of `key`.
     ///
     /// # Errors
-    /// - Invalid argument: no table is open, or `key` is not above the previous key. The table is
-    ///   unchanged.
-    /// - Not supported: the key or value has 4 GiB or more. The table then accepts nothing more.
+    /// - Invalid argument: no table is open, `key` is not above the previous key, or the key or
+    ///   value is longer than [`Db::put_cf_opt`] accepts. The table is unchanged.
+    /// - Limit reached: keys of extreme length have filled the table's index. The table is
+    ///   unchanged, and can be finished; the key fits another table.
     /// - Errors from writing the file. The table then accepts nothing more.
+    ///
+    /// [`Db::put_cf_opt`]: crate::Db::put_cf_opt
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.add(ValueType::Value, key.as_ref(), value.as_ref())
@@ -231,6 +235,8 @@ impl SstFileWriter {
     fn add_range_deletion(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
         let comparator = self.format.comparator();
         let open = self.open.as_mut().ok_or_else(no_table)?;
+        let checked = limits::check_key(begin.len()).and_then(|()| limits::check_key(end.len()));
+        checked.map_err(|error| open.too_long(error))?;
         let order = comparator.compare(begin, end);
         if order.is_gt() {
             let message = "a range deletion ends before it begins";
@@ -238,6 +244,9 @@ impl SstFileWriter {
         }
         if order.is_eq() {
             return Ok(());
+        }
+        if !open.builder.has_tombstone_room(1, begin.len() + end.len()) {
+            return Err(open.is_full("range deletions"));
         }
         open.set_key(begin, ValueType::RangeDeletion);
         open.builder.add_range_tombstone(&open.key, end)?;
@@ -296,11 +305,15 @@ impl SstFileWriter {
     fn add(&mut self, value_type: ValueType, key: &[u8], value: &[u8]) -> Result<()> {
         let comparator = self.format.comparator();
         let open = self.open.as_mut().ok_or_else(no_table)?;
-        let info = &mut open.info;
+        limits::check_entry(key.len(), value.len()).map_err(|error| open.too_long(error))?;
+        let info = &open.info;
         if info.num_entries > 0 && comparator.compare(key, &info.largest_key).is_le() {
             let (shown, before) = (key.escape_ascii(), info.largest_key.escape_ascii());
             let message = format!("key '{shown}' is not above the previous key, '{before}'");
             return Err(Error::invalid_argument(message).in_file(&info.file_path));
+        }
+        if !open.builder.has_index_room(key.len()) {
+            return Err(open.is_full("index entries"));
         }
         open.set_key(key, value_type);
         open.builder.add(&open.key, value)?;
@@ -331,6 +344,18 @@ impl OpenTable {
     fn set_key(&mut self, user_key: &[u8], value_type: ValueType) {
         self.key.clear();
         put_internal_key(&mut self.key, user_key, pack_trailer(0, value_type as u8));
+    }
+
+    #[cold]
+    fn too_long(&self, error: TooLong) -> Error {
+        Error::invalid_argument(error.to_string()).in_file(&self.info.file_path)
+    }
+
+    /// Returns the error for an addition to a part of the table that is full.
+    #[cold]
+    fn is_full(&self, part: &str) -> Error {
+        let message = format!("the table's {part} have no room for more: finish the table");
+        Error::new(ErrorKind::LimitReached, message).in_file(&self.info.file_path)
     }
 }
 

@@ -37,8 +37,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use tailwater_format::Comparator;
-use tailwater_format::batch::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
-use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
+use tailwater_format::key::{MAX_SEQUENCE, Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
 use tailwater_io::thread::ordinal;
 
 use crate::epoch::heavy;
@@ -55,6 +54,13 @@ pub(crate) use versions::Versions;
 
 /// Maximum number of writer slots, even if there are more processors.
 const MAX_SLOTS: usize = 64;
+
+/// Maximum length of a key, in bytes: a node stores the length of the internal key in 32 bits. A
+/// log of RocksDB may have keys of this length; writes refuse much shorter ones.
+const KEY_LENGTH_MAX: usize = u32::MAX as usize - TRAILER_LENGTH;
+
+/// Maximum length of a value, in bytes: a node stores the length in 32 bits.
+const VALUE_LENGTH_MAX: usize = u32::MAX as usize;
 
 /// The reason why an entry was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

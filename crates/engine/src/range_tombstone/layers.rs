@@ -72,11 +72,6 @@ impl TombstoneLayers {
         self.indexes.iter().flat_map(|index| index.iter())
     }
 
-    /// Whether the key range of every tombstone is empty, so that nothing is deleted.
-    pub(crate) fn deletes_nothing(&self) -> bool {
-        self.indexes.iter().all(|index| index.deletes_nothing())
-    }
-
     /// Whether a tombstone covers a key in the range from `first` to `last`, both inclusive.
     pub(crate) fn overlaps(&self, first: &[u8], last: &[u8]) -> bool {
         self.indexes.iter().any(|index| index.overlaps(first, last))

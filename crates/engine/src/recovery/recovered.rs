@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::directory::{Directories, Locks, Needed};
 use crate::epoch::Closing;
 use crate::error::{Error, Result};
-use crate::flush::FlushScheduler;
+use crate::flush::{FlushScheduler, in_epochs};
 use crate::inspect::table::TableFile;
 use crate::left_out::LeftOut;
 use crate::open_options::OptionsFiles;
@@ -63,10 +63,10 @@ impl Recovered {
         for family in families.iter() {
             let memtable = family.active();
             let sealed = [SealedMemTable { memtable, next_log_number: number }];
-            let table =
-                self.flushes.write_table(family, &sealed, Work::User)?.map(|table| table.file);
-            tables += usize::from(table.is_some());
-            edits.push(self.recovered_edit(family, table, number)?);
+            let flushed = self.flushes.write_tables(family, &sealed, Work::User)?;
+            tables += flushed.len();
+            let files = flushed.into_iter().map(|table| table.file).collect();
+            edits.push(self.recovered_edit(family, files, number)?);
         }
         self.apply_recovered(edits)?;
         for family in families.iter() {
@@ -96,16 +96,16 @@ impl Recovered {
     fn recovered_edit(
         &self,
         family: &ColumnFamily,
-        table: Option<NewFile>,
+        tables: Vec<NewFile>,
         number: u64,
     ) -> Result<VersionEdit> {
-        let epoch_number = self.versions.lock().take_epochs(family.id(), 1);
-        let epoch_number = epoch_number.ok_or_else(|| Error::lost_version(family.name()))?;
+        let epochs = self.versions.lock().take_epochs(family.id(), tables.len());
+        let first_epoch = epochs.ok_or_else(|| Error::lost_version(family.name()))?;
         Ok(VersionEdit {
             column_family: family.id(),
             log_number: Some(number),
             min_log_number_to_keep: Some(number),
-            new_files: table.into_iter().map(|table| NewFile { epoch_number, ..table }).collect(),
+            new_files: in_epochs(tables.into_iter(), first_epoch),
             ..VersionEdit::default()
         })
     }

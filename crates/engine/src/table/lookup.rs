@@ -2,10 +2,11 @@
 //! result so far.
 
 use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
+use tailwater_format::limits::TooLong;
 use tailwater_format::{timed_value, wide_column};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::merge_operator::FamilyMergeOperator;
+use crate::error::{Error, ErrorKind, Result, key_text};
+use crate::merge_operator::{FamilyMergeOperator, MergeOperator, Merged};
 use crate::table::sink::{Owner, Sink};
 
 /// Whether a point lookup must continue to search older sources (memtables and tables).
@@ -216,7 +217,8 @@ pub(crate) fn plain_value(value_type: ValueType, value: &[u8]) -> Result<PlainVa
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArgument`], if the merge operator is not known; [`ErrorKind::UserCode`], if
-/// the merge operator fails.
+/// the merge operator fails; [`ErrorKind::LimitReached`], if the result is longer than an entry may
+/// be.
 pub(crate) fn fold(
     merge_operator: &FamilyMergeOperator,
     user_key: &[u8],
@@ -226,10 +228,17 @@ pub(crate) fn fold(
     let key = user_key.escape_ascii();
     match merge_operator {
         FamilyMergeOperator::Known(operator) => {
-            operator.full_merge(user_key, base, operands).ok_or_else(|| {
-                let message = format!("merge operator '{}' failed on key '{key}'", operator.name());
-                Error::new(ErrorKind::UserCode, message)
-            })
+            let mut value = Vec::new();
+            let operands = operands.iter().copied();
+            match operator.full_merge_into(user_key, base, operands, &mut value) {
+                Merged::Done => Ok(value),
+                Merged::Failed => {
+                    let message =
+                        format!("merge operator '{}' failed on key '{key}'", operator.name());
+                    Err(Error::new(ErrorKind::UserCode, message))
+                }
+                Merged::TooLong(entry) => Err(too_long(operator, user_key, entry)),
+            }
         }
         FamilyMergeOperator::Unknown(name) => Err(Error::invalid_argument(format!(
             "key '{key}' has merge operands, and merge operator '{name}' is neither built in nor \
@@ -240,4 +249,12 @@ pub(crate) fn fold(
              operator"
         ))),
     }
+}
+
+#[cold]
+fn too_long(operator: &MergeOperator, user_key: &[u8], entry: TooLong) -> Error {
+    let (name, key) = (operator.name(), key_text(user_key));
+    let message =
+        format!("merge operator '{name}' merges the operands of key '{key}' into {entry}");
+    Error::new(ErrorKind::LimitReached, message)
 }

@@ -436,7 +436,10 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
             };
             Err(Error::invalid_argument(message))
         }
-        _ => record.check().map_err(|error| Error::invalid_argument(error.to_string())),
+        _ => {
+            record.check_length().map_err(|error| Error::invalid_argument(error.to_string()))?;
+            record.check().map_err(|error| Error::invalid_argument(error.to_string()))
+        }
     }
 }
 

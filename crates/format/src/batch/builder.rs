@@ -1,15 +1,14 @@
 //! Builds a batch.
 
 use crate::key::Sequence;
+use crate::limits::{self, TooLong};
 use crate::timed_value;
-use crate::varint::{put_length_prefixed, put_varint32};
+use crate::varint::{put_length_prefixed, put_varint32, put_varint64};
 use crate::{Error, Result};
 
 use super::reader::BatchReader;
 use super::record::{Layout, RecordKind};
-use super::{
-    AsColumnFamilyId, COUNT_OFFSET, DEFAULT_FAMILY, HEADER_LENGTH, KEY_LENGTH_MAX, VALUE_LENGTH_MAX,
-};
+use super::{AsColumnFamilyId, COUNT_OFFSET, DEFAULT_FAMILY, HEADER_LENGTH};
 
 /// A batch under construction, encoded as in the write-ahead log. Its sequence number is 0 until
 /// [`WriteBatch::set_sequence`] sets it.
@@ -116,9 +115,12 @@ impl WriteBatch {
     /// Sets the value of `key` in the column family `default`.
     ///
     /// # Errors
-    /// Unsupported if the key is longer than [`KEY_LENGTH_MAX`], if the value is longer than
-    /// [`VALUE_LENGTH_MAX`], or if the batch would have more than `u32::MAX` records. Every method
-    /// that adds a record returns these errors.
+    /// Unsupported if the key is longer than [`KEY_LENGTH_MAX`], if key and value together are
+    /// longer than [`ENTRY_LENGTH_MAX`], or if the batch would have more than `u32::MAX` records.
+    /// Every method that adds a record returns these errors.
+    ///
+    /// [`KEY_LENGTH_MAX`]: super::KEY_LENGTH_MAX
+    /// [`ENTRY_LENGTH_MAX`]: super::ENTRY_LENGTH_MAX
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_cf(DEFAULT_FAMILY, key, value)
@@ -206,7 +208,7 @@ impl WriteBatch {
         begin: impl AsRef<[u8]>,
         end: impl AsRef<[u8]>,
     ) -> Result<()> {
-        check_length("a key", end.as_ref().len(), KEY_LENGTH_MAX)?;
+        limits::check_key(end.as_ref().len()).map_err(too_long)?;
         self.add(RecordKind::DeleteRange, family.column_family_id(), begin.as_ref(), end.as_ref())
     }
 
@@ -269,7 +271,7 @@ impl WriteBatch {
     /// seconds since 1970.
     ///
     /// # Errors
-    /// See [`WriteBatch::put`]. The maximum length of the value is eight bytes less.
+    /// See [`WriteBatch::put`]. The write time adds eight bytes to the length of the value.
     pub fn timed_put_cf(
         &mut self,
         family: impl AsColumnFamilyId,
@@ -278,10 +280,11 @@ impl WriteBatch {
         write_time_s: u64,
     ) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        check_length("a value", value.len(), VALUE_LENGTH_MAX - timed_value::NUMBER_LENGTH)?;
-        self.begin(RecordKind::TimedPut, family.column_family_id(), key.len())?;
+        let value_length = value.len() + timed_value::NUMBER_LENGTH;
+        limits::check_entry(key.len(), value_length).map_err(too_long)?;
+        self.begin(RecordKind::TimedPut, family.column_family_id())?;
         put_length_prefixed(&mut self.bytes, key);
-        put_varint32(&mut self.bytes, (value.len() + timed_value::NUMBER_LENGTH) as u32);
+        put_varint64(&mut self.bytes, value_length as u64);
         timed_value::put(&mut self.bytes, value, write_time_s);
         Ok(())
     }
@@ -312,8 +315,8 @@ impl WriteBatch {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
-        check_length("a value", value.len(), VALUE_LENGTH_MAX)?;
-        self.begin(kind, column_family, key.len())?;
+        limits::check_entry(key.len(), value.len()).map_err(too_long)?;
+        self.begin(kind, column_family)?;
         match kind.layout() {
             Layout::Key => put_length_prefixed(&mut self.bytes, key),
             Layout::Value => put_length_prefixed(&mut self.bytes, value),
@@ -331,8 +334,7 @@ impl WriteBatch {
     }
 
     /// Begins a record: counts it, and writes its tag and the ID of its column family.
-    fn begin(&mut self, kind: RecordKind, column_family: u32, key_length: usize) -> Result<()> {
-        check_length("a key", key_length, KEY_LENGTH_MAX)?;
+    fn begin(&mut self, kind: RecordKind, column_family: u32) -> Result<()> {
         self.add_to_count(u32::from(kind.value_type().is_some()))?;
         match kind.tags() {
             (_, Some(tag)) if column_family != 0 => {
@@ -356,9 +358,7 @@ impl WriteBatch {
     }
 }
 
-fn check_length(what: &str, length: usize, length_max: usize) -> Result<()> {
-    if length <= length_max {
-        return Ok(());
-    }
-    Err(Error::unsupported(format!("{what} of {length} bytes, more than {length_max}")))
+#[cold]
+fn too_long(entry: TooLong) -> Error {
+    Error::unsupported(entry.to_string())
 }

@@ -16,6 +16,7 @@ mod builder;
 mod reader;
 mod record;
 
+pub use crate::limits::{ENTRY_LENGTH_MAX, KEY_LENGTH_MAX};
 pub use builder::WriteBatch;
 pub use reader::BatchReader;
 pub use record::{Record, RecordKind};
@@ -25,13 +26,6 @@ pub const HEADER_LENGTH: usize = 12;
 
 /// Offset of the number of records in the header, in bytes.
 const COUNT_OFFSET: usize = 8;
-
-/// Maximum length of a key, in bytes. The length of a key with its trailer of eight bytes must fit
-/// 32 bits.
-pub const KEY_LENGTH_MAX: usize = u32::MAX as usize - 8;
-
-/// Maximum length of a value, in bytes.
-pub const VALUE_LENGTH_MAX: usize = u32::MAX as usize;
 
 /// The ID of the column family `default`.
 pub const DEFAULT_FAMILY: u32 = 0;

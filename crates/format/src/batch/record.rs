@@ -1,11 +1,14 @@
 //! The kinds of records in a batch, and a record that was read from a batch.
 
 use crate::blob::BlobIndex;
-use crate::key::ValueType;
+use crate::key::{TRAILER_LENGTH, ValueType};
+use crate::limits::{self, TooLong};
 use crate::{Error, Result};
 use crate::{timed_value, wide_column};
 
-use super::KEY_LENGTH_MAX;
+/// Maximum length of a key that a memtable can store, in bytes: the length of the internal key has
+/// 32 bits.
+const STORABLE_KEY_LENGTH_MAX: usize = u32::MAX as usize - TRAILER_LENGTH;
 
 /// What a record in a batch does. The names `key` and `value` below are those of the fields of
 /// [`Record`].
@@ -200,7 +203,7 @@ impl Record<'_> {
     ///
     /// - a timed put is too short for its write time,
     /// - an entity or a blob index does not decode, or
-    /// - a key is longer than [`KEY_LENGTH_MAX`].
+    /// - a key is longer than a memtable can store.
     ///
     /// Unsupported for an entity with columns in blob files, and for a blob index with file number
     /// 0.
@@ -212,6 +215,22 @@ impl Record<'_> {
             unsupported @ Error::Unsupported { .. } => unsupported,
         };
         self.check_value().and_then(|()| self.check_keys()).map_err(at_record)
+    }
+
+    /// Checks the lengths of the record's key and value.
+    ///
+    /// # Errors
+    /// A key is longer than [`KEY_LENGTH_MAX`], or the key and the value together are longer than
+    /// [`ENTRY_LENGTH_MAX`].
+    ///
+    /// [`KEY_LENGTH_MAX`]: super::KEY_LENGTH_MAX
+    /// [`ENTRY_LENGTH_MAX`]: super::ENTRY_LENGTH_MAX
+    #[inline]
+    pub fn check_length(&self) -> std::result::Result<(), TooLong> {
+        if self.kind == RecordKind::DeleteRange {
+            limits::check_key(self.value.len())?;
+        }
+        limits::check_entry(self.key.len(), self.value.len())
     }
 
     fn check_value(&self) -> Result<()> {
@@ -236,11 +255,11 @@ impl Record<'_> {
     fn check_keys(&self) -> Result<()> {
         let end_length = if self.kind == RecordKind::DeleteRange { self.value.len() } else { 0 };
         let length = self.key.len().max(end_length);
-        if length <= KEY_LENGTH_MAX {
+        if length <= STORABLE_KEY_LENGTH_MAX {
             return Ok(());
         }
-        let (expected, found) =
-            (format!("{KEY_LENGTH_MAX} bytes at most"), format!("{length} bytes"));
+        let expected = format!("{STORABLE_KEY_LENGTH_MAX} bytes at most");
+        let found = format!("{length} bytes");
         Err(Error::corruption("write batch key", 0, expected, found))
     }
 }

@@ -124,6 +124,16 @@ impl Builder {
         self.encoder.length() + self.values.len() + values_offset + hash_index
     }
 
+    /// Returns the length of a block with a single entry, whose key and value have these lengths,
+    /// in bytes. The values are not stored apart from the keys, and there is no hash index.
+    #[inline]
+    pub fn length_with_one(key_length: usize, value_length: usize) -> usize {
+        let shared = varint_length(0);
+        let lengths = varint_length(key_length as u64) + varint_length(value_length as u64);
+        let (restarts, footer) = (4, 4);
+        shared + lengths + key_length + value_length + restarts + footer
+    }
+
     /// Returns RocksDB's estimate of the length of the block after one more entry, in bytes.
     /// `key_length` and `value_length` are those of the entry. The estimate is too high, because it
     /// ignores shared prefixes. RocksDB uses it to decide whether to end the block before the
@@ -149,8 +159,10 @@ impl Builder {
     /// [`Builder::reset`]; RocksDB does the same.
     ///
     /// # Errors
-    /// Unsupported if the block has 4 GiB or more. Its entries are then discarded, and `out` is
-    /// unchanged.
+    /// Unsupported if the block is longer than [`block_length_max`]. Its entries are then
+    /// discarded, and `out` is unchanged.
+    ///
+    /// [`block_length_max`]: crate::limits::block_length_max
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
         /// Maximum length of a block with a hash index, in bytes.
         const HASHED_LENGTH_MAX: usize = 1 << 16;

@@ -2,6 +2,7 @@
 //! use this.
 
 use super::layout::{HASH_INDEX, RESTARTS_MASK, VALUES_APART};
+use crate::limits::block_length_max;
 use crate::varint::{put_fixed32, put_varint32};
 use crate::{Error, Result};
 
@@ -124,8 +125,8 @@ impl Encoder {
     /// swapped with the encoder's buffer instead.
     ///
     /// # Errors
-    /// Unsupported if the block has 4 GiB or more, or more restarts than the footer can count. The
-    /// encoder is then empty, and `out` is unchanged.
+    /// Unsupported if the block is longer than [`block_length_max`], or has more restarts than the
+    /// footer can count. The encoder is then empty, and `out` is unchanged.
     pub(super) fn finish(&mut self, tail: &Tail<'_>, out: &mut Vec<u8>) -> Result<()> {
         for &restart in &self.restarts {
             put_fixed32(&mut self.buffer, restart);
@@ -140,11 +141,11 @@ impl Encoder {
             packed |= VALUES_APART;
         }
         put_fixed32(&mut self.buffer, packed);
-        let too_large = u32::try_from(self.buffer.len()).is_err()
-            || self.restarts.len() > RESTARTS_MASK as usize;
-        if too_large {
+        let (length, restarts) = (self.buffer.len(), self.restarts.len());
+        if length > block_length_max() || restarts > RESTARTS_MASK as usize {
             self.clear();
-            return Err(Error::unsupported("a block of 4 GiB or of 268,435,456 restarts"));
+            let feature = format!("a block of {length} bytes and {restarts} restarts");
+            return Err(Error::unsupported(feature));
         }
         if out.is_empty() {
             std::mem::swap(out, &mut self.buffer);

@@ -161,6 +161,13 @@ impl IndexBuilder {
         self.encoder().length()
     }
 
+    /// Returns the length that the block would have if it were finished now with internal keys, in
+    /// bytes. It is an upper bound of the length of the finished block.
+    #[inline]
+    pub fn length_max(&self) -> usize {
+        self.with_trailers.length()
+    }
+
     /// Returns RocksDB's estimate of the length that the block would have with one more entry, in
     /// bytes. The key of that entry has `key_length` bytes. RocksDB uses the estimate to decide
     /// whether to end a partition before the entry.
@@ -182,8 +189,10 @@ impl IndexBuilder {
     /// If `out` is empty, it is swapped with the builder's buffer, which saves a copy.
     ///
     /// # Errors
-    /// Unsupported if the block has 4 GiB or more. Its entries are then discarded, and `out` is
-    /// unchanged.
+    /// Unsupported if the block is longer than [`block_length_max`]. Its entries are then
+    /// discarded, and `out` is unchanged.
+    ///
+    /// [`block_length_max`]: crate::limits::block_length_max
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let encoder =
             if self.internal_keys { &mut self.with_trailers } else { &mut self.without_trailers };

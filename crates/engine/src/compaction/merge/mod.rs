@@ -12,7 +12,8 @@
 //!   deletion that is older than both is then processed as if it were the newest version;
 //! - a single deletion becomes a deletion if older versions show that its contract was broken;
 //! - the merge operands of a stripe are merged with each other, and with the base value if the
-//!   inputs have it; operands that the operator cannot merge are kept as they are;
+//!   inputs have it; operands whose merge fails, or would make an entry that is too long, are kept
+//!   as they are;
 //! - a record that all readers see gets sequence number 0 if no deeper level has any of the
 //!   compaction's keys, unless the record's write time is derived from its sequence number.
 //!

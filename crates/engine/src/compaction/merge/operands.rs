@@ -3,9 +3,10 @@
 use std::iter;
 
 use tailwater_format::key::Sequence;
+use tailwater_format::limits::{self, TooLong};
 use tailwater_format::wide_column::{self, DEFAULT_COLUMN, WideColumn};
 
-use crate::merge_operator::MergeOperator;
+use crate::merge_operator::{MergeOperator, Merged};
 use crate::panics;
 
 /// The outcome of merging operands.
@@ -80,8 +81,11 @@ impl Operands {
         });
         self.folded = folded;
         match merged {
-            Ok(true) => Folding::Done,
-            Ok(false) => Folding::Failed(format!("merge operator '{}' failed", operator.name())),
+            Ok(Merged::Done) => Folding::Done,
+            Ok(Merged::Failed) => {
+                Folding::Failed(format!("merge operator '{}' failed", operator.name()))
+            }
+            Ok(Merged::TooLong(entry)) => too_long(operator, entry),
             Err(panicked) => Folding::Failed(panicked),
         }
     }
@@ -104,9 +108,12 @@ impl Operands {
         let others = columns.iter().copied().filter(|column| column.name != DEFAULT_COLUMN);
         let columns: Vec<_> =
             iter::once(WideColumn::new(DEFAULT_COLUMN, &value)).chain(others).collect();
-        match wide_column::encode(&columns, &mut self.folded) {
+        if let Err(error) = wide_column::encode(&columns, &mut self.folded) {
+            return Folding::Failed(error.to_string());
+        }
+        match limits::check_value(user_key.len(), self.folded.len()) {
             Ok(()) => Folding::Done,
-            Err(error) => Folding::Failed(error.to_string()),
+            Err(entry) => too_long(operator, entry),
         }
     }
 
@@ -119,9 +126,17 @@ impl Operands {
         });
         self.folded = folded;
         match merged {
-            Ok(true) => Folding::Done,
-            Ok(false) => Folding::Declined,
+            Ok(Merged::Done) => Folding::Done,
+            Ok(Merged::Failed | Merged::TooLong(_)) => Folding::Declined,
             Err(panicked) => Folding::Failed(panicked),
         }
     }
+}
+
+#[cold]
+fn too_long(operator: &MergeOperator, entry: TooLong) -> Folding {
+    Folding::Failed(format!(
+        "merge operator '{}' merges the operands into {entry}",
+        operator.name()
+    ))
 }

@@ -334,13 +334,13 @@ impl Merge {
         }
         let operator = Arc::clone(&self.operator);
         let FamilyMergeOperator::Known(operator) = &*operator else {
-            return Ok(self.leave_unfolded(no_operator(&operator)));
+            return Ok(self.leave_above_base(no_operator(&operator)));
         };
         let is_covered = self.is_covered(sequence, value_type, stripe);
         let value_type = if is_covered { ValueType::RangeDeletion } else { value_type };
         match self.fold_over_base(operator, value_type)? {
             Folding::Done => {}
-            failed => return Ok(self.leave_unfolded(failed)),
+            failed => return Ok(self.leave_above_base(failed)),
         }
         self.dropped.folded += self.operands.len() as u64;
         self.sequence = self.operands.sequence(0);
@@ -379,6 +379,15 @@ impl Merge {
         self.sequence = self.operands.sequence(0);
         self.value = Value::Folded;
         Ok(Taken::KeptBehind)
+    }
+
+    /// Leaves the operands unmerged above the base record, which the source is on. It stays the
+    /// version below them: they do not hide it, and the compaction filter is not called for it.
+    fn leave_above_base(&mut self, why: Folding) -> Taken {
+        let taken = self.leave_unfolded(why);
+        self.has_key = true;
+        self.newer_stripe = None;
+        taken
     }
 
     /// Leaves the operands unmerged, so that each is written as it is. The next older version of

@@ -45,6 +45,16 @@ impl InputTombstones {
         self.runs.iter().all(Vec::is_empty)
     }
 
+    /// Whether a range tombstone covers the user key.
+    pub(crate) fn cover(&self, comparator: &Comparator, user_key: &[u8]) -> bool {
+        self.runs.iter().flatten().any(|tombstones| {
+            let view = tombstones.view();
+            let mut cursor = everything();
+            cursor.seek(view, user_key);
+            cursor.valid() && comparator.compare(cursor.start(view).user_key, user_key).is_le()
+        })
+    }
+
     /// Starts a new run, to which the tables added next belong.
     pub(crate) fn begin_run(&mut self) {
         self.runs.push(Vec::new());

@@ -1,8 +1,8 @@
 //! Calls of user code by a merge: the compaction filter and the merge operator.
 
 use tailwater_format::key::{Sequence, ValueType};
-use tailwater_format::timed_value;
 use tailwater_format::wide_column::{self, DEFAULT_COLUMN, WideColumn};
+use tailwater_format::{limits, timed_value};
 use tailwater_io::Purpose;
 
 use super::operands::Folding;
@@ -52,17 +52,9 @@ impl Merge {
             Ok(FilterDecision::Keep) => {}
             Ok(FilterDecision::Remove) => self.remove_record(ValueType::Deletion),
             Ok(FilterDecision::Purge) => self.remove_record(ValueType::SingleDeletion),
-            Ok(FilterDecision::ChangeValue(value)) => {
-                self.value_type = ValueType::Value;
-                self.changed = value;
-                self.value = Value::Changed;
-            }
+            Ok(FilterDecision::ChangeValue(value)) => self.change_record(ValueType::Value, value),
             Ok(FilterDecision::ChangeEntity(columns)) => match encode(columns) {
-                Ok(entity) => {
-                    self.value_type = ValueType::WideColumnEntity;
-                    self.changed = entity;
-                    self.value = Value::Changed;
-                }
+                Ok(entity) => self.change_record(ValueType::WideColumnEntity, entity),
                 Err(error) => self.note_filter(&error.to_string()),
             },
             Ok(FilterDecision::RemoveAndSkipUntil(until)) => return self.skip_until(&until),
@@ -78,6 +70,25 @@ impl Merge {
         self.value = Value::Empty;
     }
 
+    /// Changes the current record to this type and value, unless the value is too long.
+    fn change_record(&mut self, value_type: ValueType, value: Vec<u8>) {
+        if self.set_changed(value) {
+            self.value_type = value_type;
+            self.value = Value::Changed;
+        }
+    }
+
+    /// Takes the value or operand to which the compaction filter changes the source's current
+    /// record. Returns false if it is too long.
+    fn set_changed(&mut self, value: Vec<u8>) -> bool {
+        if let Err(entry) = limits::check_value(self.source.user_key().len(), value.len()) {
+            self.note_filter(&format!("the filter changes the record to {entry}"));
+            return false;
+        }
+        self.changed = value;
+        true
+    }
+
     /// Applies the compaction filter to the source's current operand. Unless the filter removed the
     /// operand, adds it to `operands`, the collected operands of the current key.
     pub(super) fn filter_operand(&mut self, sequence: Sequence) -> Result<Filtered> {
@@ -90,10 +101,7 @@ impl Merge {
                     self.dropped.filtered += 1;
                     return Ok(Filtered::Left);
                 }
-                Ok(FilterDecision::ChangeValue(value)) => {
-                    self.changed = value;
-                    is_changed = true;
-                }
+                Ok(FilterDecision::ChangeValue(value)) => is_changed = self.set_changed(value),
                 Ok(FilterDecision::Purge | FilterDecision::ChangeEntity(_)) => {
                     self.note_filter("a decision that is not possible for a merge operand");
                 }

@@ -1,7 +1,8 @@
 //! The output tables of a compaction, or of one part of it.
 //!
 //! # Invariants
-//! - Outputs below level 0 do not overlap, and all versions of a user key are in one output.
+//! - Outputs below level 0 do not overlap, and all versions of a user key are in one output, unless
+//!   its index would be longer than a block may be.
 //! - Each output has a key range, which begins where the key range of the previous output ends. A
 //!   range tombstone that spans this point is in both outputs, and each output applies the
 //!   tombstone only within its own key range.
@@ -31,17 +32,20 @@ use crate::compaction::merge::{DeeperLevels, Stop};
 use crate::error::Result;
 use crate::handover::Warmth;
 
-use cuts::Cuts;
 pub(crate) use cuts::target_bytes;
+use cuts::{Cuts, PassedGrandparents};
 pub(crate) use table::WrittenTable;
 use table::{OutputTable, WrittenEntries};
-use tombstones::{Bounds, OutputTombstone, Rules, exclusive_bound, output_tombstones};
+use tombstones::{
+    Bounds, OutputTombstone, Rules, TombstoneLengths, exclusive_bound, output_tombstones,
+};
 
 /// The output tables of a part of a compaction.
 pub(crate) struct Outputs {
     shared: Arc<JobState>,
     part: Part,
     cuts: Cuts,
+    tombstones: TombstoneLengths,
     deeper: DeeperLevels,
     current: Option<OutputTable>,
     /// The internal key at which the key range of the current output begins. `None` if this key
@@ -60,17 +64,30 @@ impl Outputs {
         let comparator = shared.comparator().clone();
         let cuts =
             Cuts::new(&shared.compaction, comparator, &shared.environment.options, shared.now_s);
+        let tombstones = TombstoneLengths::between(
+            shared.inputs.tombstones(),
+            &tombstone_rules(shared),
+            part.begin.as_deref(),
+            part.end.as_deref(),
+        );
         Self {
             deeper: shared.deeper_levels(),
             shared: Arc::clone(shared),
             part: part.clone(),
             cuts,
+            tombstones,
             current: None,
             lower: None,
             last_key: None,
             written: Vec::new(),
             dropped_tombstones: 0,
         }
+    }
+
+    /// Whether an output may have to end at the start of a range tombstone, because the block of
+    /// range tombstones would be too long.
+    pub(crate) fn divide_tombstones(&self) -> bool {
+        self.tombstones.are_tracked()
     }
 
     /// Adds the next stop of the merge: a record, or the start of a range tombstone. If the limits
@@ -84,11 +101,11 @@ impl Outputs {
         warmth: Warmth,
     ) -> Result<()> {
         let passed = self.cuts.pass(key);
-        let bytes = self.current.as_ref().map(|table| table.size(&self.shared.environment.options));
-        let may_end = !self.is_last_key(key);
-        if bytes.is_some_and(|bytes| may_end && self.cuts.ends_output(passed, bytes)) {
+        self.tombstones.pass(self.shared.comparator(), key::user_key(key));
+        if self.current.as_ref().is_some_and(|table| self.ends_before(table, key, passed)) {
             self.complete(Some(key))?;
             self.cuts.restart(key);
+            self.tombstones.restart();
             self.lower = Some(key.to_vec());
         }
         let last_key = self.last_key.get_or_insert_default();
@@ -99,6 +116,20 @@ impl Outputs {
             none => none.insert(OutputTable::begin(&self.shared, &self.part)?),
         };
         if stop == Stop::Record { table.add(key, value, warmth) } else { Ok(()) }
+    }
+
+    /// Whether the current output ends before `key`.
+    fn ends_before(&self, table: &OutputTable, key: &[u8], passed: PassedGrandparents) -> bool {
+        if self.is_last_key(key) {
+            // The versions of a user key are divided only if they do not fit one index, only below
+            // level 0, and only if no range tombstone covers the key.
+            let (inputs, user_key) = (&self.shared.inputs, key::user_key(key));
+            return !table.has_index_room(key)
+                && self.shared.compaction.output_level > 0
+                && !inputs.tombstones().cover(self.shared.comparator(), user_key);
+        }
+        let is_full = table.is_index_half_full(key) || self.tombstones.are_long();
+        is_full || self.cuts.ends_output(passed, table.size(&self.shared.environment.options))
     }
 
     fn is_last_key(&self, key: &[u8]) -> bool {
@@ -142,15 +173,19 @@ impl Outputs {
         };
         let end = next.map(key::user_key).or(self.part.end.as_deref());
         let upper = end.map(exclusive_bound);
-        let rules = Rules {
-            comparator: self.shared.comparator(),
-            snapshots: &self.shared.snapshots,
-            is_bottommost: self.shared.compaction.is_bottommost,
-        };
+        let rules = tombstone_rules(&self.shared);
         let bounds = Bounds { lower: lower.as_deref(), upper: upper.as_deref() };
         let (kept, dropped) = output_tombstones(inputs, bounds, &rules, &mut self.deeper);
         self.dropped_tombstones += dropped;
         kept
+    }
+}
+
+fn tombstone_rules(shared: &JobState) -> Rules<'_> {
+    Rules {
+        comparator: shared.comparator(),
+        snapshots: &shared.snapshots,
+        is_bottommost: shared.compaction.is_bottommost,
     }
 }
 

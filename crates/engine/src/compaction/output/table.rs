@@ -77,6 +77,17 @@ impl OutputTable {
         }
     }
 
+    /// Whether the table's index has room for a record with this internal key.
+    pub(super) fn has_index_room(&self, internal_key: &[u8]) -> bool {
+        self.builder.has_index_room(internal_key.len())
+    }
+
+    /// Whether the table's index would be more than half full with a record with this internal key.
+    #[inline]
+    pub(super) fn is_index_half_full(&self, internal_key: &[u8]) -> bool {
+        self.builder.is_index_half_full(internal_key.len())
+    }
+
     #[inline]
     pub(super) fn add(&mut self, internal_key: &[u8], value: &[u8], warmth: Warmth) -> Result<()> {
         if let Some(entries) = &mut self.entries {

@@ -9,9 +9,13 @@
 
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
+use tailwater_format::limits::{ENTRY_OVERHEAD, block_length_max};
 
 use crate::compaction::merge::{DeeperLevels, InputTombstones, Snapshots};
 use crate::range_tombstone::{Boundary, RangeTombstone, StripedFragment, joined};
+
+/// The trailer of the internal key that sorts before all versions of a user key.
+const BEFORE_ALL_VERSIONS: u64 = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
 
 /// A range tombstone of an output.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,6 +42,74 @@ pub(super) struct Rules<'a> {
     pub(super) comparator: &'a Comparator,
     pub(super) snapshots: &'a Snapshots,
     pub(super) is_bottommost: bool,
+}
+
+/// The lengths of the range tombstones that the current output would have if it ended at the
+/// current key. An output ends before its block of range tombstones is longer than a block may be,
+/// as far as there are keys at which it can end.
+#[derive(Debug, Default)]
+pub(super) struct TombstoneLengths {
+    /// The start of each fragment of range tombstones, as a user key, and an upper bound of the
+    /// fragment's length in the block. Empty if all fragments together fit half a block: the
+    /// lengths are then not tracked.
+    fragments: Vec<(Vec<u8>, usize)>,
+    /// Index of the first fragment that starts after the current key.
+    next: usize,
+    /// Number of fragments of the current output.
+    count: usize,
+    /// Length of the fragments of the current output, in bytes.
+    bytes: usize,
+}
+
+impl TombstoneLengths {
+    /// Creates the state before the first key of the outputs with these user keys as bounds.
+    pub(super) fn between(
+        inputs: &InputTombstones,
+        rules: &Rules<'_>,
+        lower: Option<&[u8]>,
+        upper: Option<&[u8]>,
+    ) -> Self {
+        let boundary = |user_key| Boundary { user_key, trailer: BEFORE_ALL_VERSIONS };
+        let (lower, upper) = (lower.map(boundary), upper.map(boundary));
+        let fragments = inputs.between(rules.comparator, rules.snapshots, lower, upper);
+        let length = |it: &StripedFragment<'_>| {
+            it.sequences.len() * (it.start.len() + it.end.len() + ENTRY_OVERHEAD)
+        };
+        if fragments.iter().map(length).sum::<usize>() <= block_length_max() / 2 {
+            return Self::default();
+        }
+        let fragments = fragments.iter().map(|it| (it.start.to_vec(), length(it)));
+        Self { fragments: fragments.collect(), ..Self::default() }
+    }
+
+    /// Whether the lengths are tracked, so that outputs may have to end because of them.
+    pub(super) fn are_tracked(&self) -> bool {
+        !self.fragments.is_empty()
+    }
+
+    /// Moves to the next key.
+    pub(super) fn pass(&mut self, comparator: &Comparator, user_key: &[u8]) {
+        while let Some((start, length)) = self.fragments.get(self.next)
+            && comparator.compare(start, user_key).is_le()
+        {
+            self.next += 1;
+            self.count += 1;
+            self.bytes += length;
+        }
+    }
+
+    /// Whether the current output must end at the next key at which it can end. False if it has a
+    /// single fragment, because that fragment would be the first of the next output, too.
+    pub(super) fn are_long(&self) -> bool {
+        self.count > 1 && self.bytes > block_length_max() / 2
+    }
+
+    /// Starts an output at the current key. The last fragment may extend into it.
+    pub(super) fn restart(&mut self) {
+        let last = self.next.checked_sub(1).and_then(|last| self.fragments.get(last));
+        self.count = usize::from(last.is_some());
+        self.bytes = last.map_or(0, |(_, length)| *length);
+    }
 }
 
 /// Returns the tombstones of the output with the given bounds, and the number of tombstones that
@@ -115,7 +187,7 @@ fn cut(
 /// Returns the internal key that sorts before all versions of a user key. As an upper bound, it
 /// excludes the user key.
 pub(super) fn exclusive_bound(user_key: &[u8]) -> Vec<u8> {
-    internal_key(user_key, pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8))
+    internal_key(user_key, BEFORE_ALL_VERSIONS)
 }
 
 fn internal_key(user_key: &[u8], trailer: u64) -> Vec<u8> {

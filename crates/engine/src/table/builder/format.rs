@@ -4,6 +4,7 @@ use tailwater_format::Comparator;
 use tailwater_format::block::{BuilderOptions, IndexBuilderOptions, IndexFormat, IndexShortening};
 use tailwater_format::checksum::ChecksumType;
 use tailwater_format::filter::FilterPolicy;
+use tailwater_format::limits::{ENTRY_OVERHEAD, block_length_max};
 use tailwater_format::table::BLOCK_TRAILER_LENGTH;
 
 use crate::options::{self, BlockBasedTableOptions, ColumnFamilyOptions, DataBlockIndexType};
@@ -122,7 +123,9 @@ fn filter_policy(policy: &options::FilterPolicy) -> Option<FilterPolicy> {
     }
 }
 
-/// Size limits at which data blocks end. Source: `table/block_based/flush_block_policy.cc`.
+/// Size limits at which data blocks end. A block also ends before an entry with which it would be
+/// longer than a block may be; RocksDB would write a block that cannot be read. Source:
+/// `table/block_based/flush_block_policy.cc`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockLimits {
     /// Size at which a block ends, in bytes.
@@ -151,7 +154,8 @@ impl BlockLimits {
             return false;
         }
         let size = block.size_estimate();
-        if size >= self.size {
+        let is_too_long_with = |length| size + length + ENTRY_OVERHEAD > block_length_max();
+        if size >= self.size || is_too_long_with(key_length + value_length) {
             return true;
         }
         if self.almost_full == 0 || (!self.aligned && size <= self.almost_full) {

@@ -7,6 +7,9 @@
 //!
 //! # Invariants
 //! - Keys ascend strictly; an entry out of order is refused and not added.
+//! - No block is longer than [`block_length_max`]. The owner ends the table before its index or its
+//!   block of range tombstones would be, and starts another ([`Builder::is_index_half_full`],
+//!   [`Builder::has_tombstone_room`]).
 //! - Blocks end where RocksDB ends them, and hold the bytes that RocksDB would write.
 //! - Properties count exactly what was added: the next compaction checks the counts.
 //! - The first failure is final: nothing is added after it, and every later call returns it.
@@ -41,7 +44,8 @@ use std::sync::Arc;
 
 use tailwater_format::block::{self, IndexBuilder};
 use tailwater_format::compress::Compression;
-use tailwater_format::key::{self, ParsedKey, ValueType};
+use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
+use tailwater_format::limits::{ENTRY_OVERHEAD, block_length_max};
 use tailwater_format::table::{BlockChecksum, Properties};
 use tailwater_io::stream::SequentialWriter;
 
@@ -173,7 +177,7 @@ impl Builder {
     ///
     /// # Errors
     /// Corruption, for a key that is out of order or not an internal key, or for a malformed blob
-    /// index, entity or timed value; not supported, for a key or value of 4 GiB or more; errors
+    /// index, entity or timed value; not supported, for an entry that does not fit a block; errors
     /// from writing the file, possibly from blocks written much earlier. Every later call returns
     /// the same error.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
@@ -206,6 +210,47 @@ impl Builder {
         largest: &[u8],
     ) -> Result<()> {
         self.latched(|builder| builder.add_tombstone(start, end, smallest, largest))
+    }
+
+    /// Whether the index has room for another entry, whose internal key has `key_length` bytes.
+    /// Keys of ordinary length never fill an index.
+    #[inline]
+    pub(crate) fn has_index_room(&self, key_length: usize) -> bool {
+        self.index_length_with(key_length) <= block_length_max()
+    }
+
+    /// Whether the index would be more than half full with another entry. The table should then end
+    /// before the entry, unless the entry is a version of the last key: the other half of the index
+    /// is for the versions of a key, which must be in one table.
+    #[inline]
+    pub(crate) fn is_index_half_full(&self, key_length: usize) -> bool {
+        self.index_length_with(key_length) > block_length_max() / 2
+    }
+
+    /// Returns an upper bound of the length of the index, in bytes, if the table ended after
+    /// another entry, which begins a data block.
+    #[inline]
+    fn index_length_with(&self, key_length: usize) -> usize {
+        let keys = self.block.last_key().len() + key_length;
+        self.index.length_max() + keys + 2 * ENTRY_OVERHEAD
+    }
+
+    /// Whether `count` more range tombstones fit the table, each of whose start and end together
+    /// have `length` bytes.
+    #[inline]
+    pub(crate) fn has_tombstone_room(&self, count: usize, length: usize) -> bool {
+        let present = self.range_tombstones.len() * ENTRY_OVERHEAD + self.range_tombstones_length;
+        present + count * (length + ENTRY_OVERHEAD) <= block_length_max()
+    }
+
+    /// Returns the user key of the entry added last; empty if there is none.
+    pub(crate) fn last_user_key(&self) -> &[u8] {
+        key::user_key(self.block.last_key())
+    }
+
+    /// Returns the sequence number of the entry added last; 0 if there is none.
+    pub(crate) fn last_sequence(&self) -> Sequence {
+        key::split(self.block.last_key()).map_or(0, |(_, trailer)| trailer >> 8)
     }
 
     /// Whether neither an entry nor a range tombstone was added.
@@ -271,8 +316,9 @@ impl Builder {
     }
 
     fn check_entry(&self, internal_key: &[u8], key: &ParsedKey<'_>, value: &[u8]) -> Result<()> {
-        if internal_key.len().max(value.len()) > u32::MAX as usize {
-            return Err(Error::not_supported("a key or value of 4 GiB").in_file(self.output.path()));
+        let alone = block::Builder::length_with_one(internal_key.len(), value.len());
+        if alone > block_length_max() {
+            return Err(self.too_long(key.user_key.len(), value.len()));
         }
         if key.value_type == ValueType::RangeDeletion {
             return Err(self.out_of_place("a range deletion among the entries", internal_key));
@@ -372,6 +418,15 @@ impl Builder {
     fn refused(&self, error: tailwater_format::Error) -> Error {
         Error::decoding(self.output.path(), self.output.offset(), error)
             .while_doing("writing an entry")
+    }
+
+    #[cold]
+    fn too_long(&self, key_length: usize, value_length: usize) -> Error {
+        let feature = format!(
+            "a table with a key of {key_length} and a value of {value_length} bytes, together more \
+             than a block can have"
+        );
+        Error::not_supported(feature).in_file(self.output.path())
     }
 
     #[cold]

@@ -37,6 +37,8 @@ struct State {
     awaited: Option<(Call, usize)>,
     is_reached: bool,
     is_open: bool,
+    /// Number of calls of [`Gate::stop`].
+    turn: usize,
     /// Whether the stopped call returns an error when it continues. Only syncs support this.
     fails: bool,
 }
@@ -82,10 +84,13 @@ impl Gate {
         options
     }
 
-    /// Arranges that the gate lets `passes` calls of this kind pass and stops the next one.
+    /// Arranges that the gate lets `passes` calls of this kind pass and stops the next one. A call
+    /// that was stopped before continues.
     pub(crate) fn stop(&self, call: Call, passes: usize) {
         let mut state = self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = State { awaited: Some((call, passes)), ..State::default() };
+        let turn = state.turn + 1;
+        *state = State { awaited: Some((call, passes)), turn, ..State::default() };
+        self.barrier.changed.notify_all();
     }
 
     /// Waits until a call has been stopped at the gate.
@@ -132,7 +137,9 @@ impl Barrier {
         }
         state.is_reached = true;
         self.changed.notify_all();
-        let opened = self.changed.wait_while(state, |state| !state.is_open);
+        let turn = state.turn;
+        let is_stopped = |state: &mut State| !state.is_open && state.turn == turn;
+        let opened = self.changed.wait_while(state, is_stopped);
         opened.unwrap_or_else(PoisonError::into_inner).fails
     }
 }

@@ -94,8 +94,8 @@ fn other_column_families_stay_readable() {
     db("dump", database.path(), ["--column-family", "singles"]).well();
 }
 
-/// Regression test: `dump` and `scan` ended at the first damaged block, although everything after it
-/// could be read.
+/// Regression test: `dump` and `scan` ended at the first damaged block, although everything after
+/// it could be read.
 #[test]
 fn the_entries_after_a_damaged_block_are_printed() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -173,9 +173,9 @@ impl Followed {
         found.replay(Arc::clone(&self.factory), readers, logs.into_iter().map(Ok)).map(Some)
     }
 
-    /// Checks what the logs with the given numbers contained. The file of a log that became obsolete
-    /// may have been overwritten with a later log while it was read. A problem at the end of a log
-    /// may be a write in progress.
+    /// Checks what the logs with the given numbers contained. The file of a log that became
+    /// obsolete may have been overwritten with a later log while it was read. A problem at the end
+    /// of a log may be a write in progress.
     fn checked(&mut self, recovered: LogsReplayed, numbers: &[u64]) -> Result<Attempt> {
         let is_recycled = recovered.logs.iter().any(|log| log.recycled);
         if is_recycled {

@@ -141,10 +141,10 @@ impl FilesFound {
 }
 
 /// Opens the tables of a version, up to the number of tables that may stay open. So a table with an
-/// unsupported feature is refused when the database is opened, and not when the table is first read.
-/// Returns whether a table does not exist. Other errors are ignored here: a damaged table does not
-/// prevent the opening of the database. Later, reads of this table fail, and all other tables can be
-/// read. `opened` is the number of open tables of all column families.
+/// unsupported feature is refused when the database is opened, and not when the table is first
+/// read. Returns whether a table does not exist. Other errors are ignored here: a damaged table
+/// does not prevent the opening of the database. Later, reads of this table fail, and all other
+/// tables can be read. `opened` is the number of open tables of all column families.
 pub(super) fn open_tables(
     tables: &TableCache,
     version: &Version,

@@ -2,9 +2,9 @@
 //!
 //! A writer appends edits to its MANIFEST. When the MANIFEST is too long, and at each opening, it
 //! writes a new one that begins with the whole state, renames a new CURRENT into place, and removes
-//! the former MANIFEST. It removes a table, blob file or log only after an edit has made it obsolete.
-//! So if a file that a state names is missing, and following the MANIFEST shows no change, the file
-//! is lost; otherwise a newer state does without it.
+//! the former MANIFEST. It removes a table, blob file or log only after an edit has made it
+//! obsolete. So if a file that a state names is missing, and following the MANIFEST shows no
+//! change, the file is lost; otherwise a newer state does without it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,7 +75,8 @@ impl ManifestTail {
     /// Corruption, for damage in the edits that were appended.
     pub(crate) fn follow(&mut self, storage: &dyn Storage) -> Result<Change> {
         // Edits are appended to this MANIFEST only as long as CURRENT names it. So CURRENT must be
-        // read first: if it still names this MANIFEST, the state is current once the edits are read.
+        // read first: if it still names this MANIFEST, the state is current once the edits are
+        // read.
         if manifest::current(storage, &self.directory)? != self.number {
             return Ok(Change::Replaced);
         }

@@ -102,8 +102,8 @@ impl<S: BlockSource> RecordReader<S> {
     }
 
     /// Creates a reader that begins at `offset`, the beginning of a block: a multiple of
-    /// [`BLOCK_LENGTH`](super::BLOCK_LENGTH). `source` provides the bytes from there on. If a record
-    /// extends into the block from an earlier one, its end is reported as damage.
+    /// [`BLOCK_LENGTH`](super::BLOCK_LENGTH). `source` provides the bytes from there on. If a
+    /// record extends into the block from an earlier one, its end is reported as damage.
     ///
     /// Only for logs that are neither compressed nor recycled, such as MANIFESTs: what a reader
     /// learns from the beginning of other logs is missing.

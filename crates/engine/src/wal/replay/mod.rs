@@ -130,8 +130,8 @@ pub(crate) struct ReplayRules {
     pub(crate) recycles: bool,
 }
 
-/// Replays logs, which are given in ascending order. Logs that no column family needs must have been
-/// left out. `last_sequence` is the highest sequence number in tables.
+/// Replays logs, which are given in ascending order. Logs that no column family needs must have
+/// been left out. `last_sequence` is the highest sequence number in tables.
 ///
 /// # Errors
 /// Corruption, with file and offset, for damage that the recovery mode does not accept; not

@@ -33,6 +33,7 @@ use super::wal_replay::open_tables;
 use super::{DirectoriesFound, FilesFound, LogsReplayed, ManifestRead, Unrecovered};
 use crate::column_family::{FamilyReaders, ReaderFactory};
 use crate::directory::Files;
+use crate::epoch::Closing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::open_options::OpenOptions;
 use crate::version::manifest::Manifest;
@@ -79,6 +80,8 @@ struct Followed {
     readers: BTreeMap<u32, Arc<FamilyReaders>>,
     /// The problems that the last attempt found in the logs.
     problems: Option<String>,
+    /// Closes the tables that failed attempts have opened. Must be the last field.
+    _closing: Closing,
 }
 
 impl Followed {
@@ -99,6 +102,7 @@ impl Followed {
             readers: BTreeMap::new(),
             problems: None,
             unrecovered,
+            _closing: Closing,
         })
     }
 
@@ -117,9 +121,8 @@ impl Followed {
             (_, Err(error)) if error.is_out_of_descriptors() => return Err(error),
             _ => return Ok(Attempt::Overtaken),
         };
-        let numbers: Vec<u64> = logs.iter().map(|log| log.number).collect();
         let error = match self.recover(directories, logs) {
-            Ok(Some(recovered)) => return self.checked(recovered, &numbers),
+            Ok(Some(recovered)) => return self.checked(recovered),
             Ok(None) => None,
             Err(error) if error.is_out_of_descriptors() => return Err(error),
             Err(error) => Some(error),
@@ -173,17 +176,16 @@ impl Followed {
         found.replay(Arc::clone(&self.factory), readers, logs.into_iter().map(Ok)).map(Some)
     }
 
-    /// Checks what the logs with the given numbers contained. The file of a log that became
-    /// obsolete may have been overwritten with a later log while it was read. A problem at the end
-    /// of a log may be a write in progress.
-    fn checked(&mut self, recovered: LogsReplayed, numbers: &[u64]) -> Result<Attempt> {
-        let is_recycled = recovered.logs.iter().any(|log| log.recycled);
-        if is_recycled {
-            self.manifest.follow(&*self.unrecovered.storage)?;
-            let oldest = self.manifest.oldest_needed_log();
-            if numbers.iter().any(|number| *number < oldest) {
-                return Ok(Attempt::Overtaken);
-            }
+    /// Checks that the state is that of one point in time, and what the logs contained. A log whose
+    /// file was preallocated or recycled may be longer than its contents. Then the replay also finds
+    /// what was written after the log was opened, which may depend on changes that the state lacks;
+    /// and if the log became obsolete, its file may have been overwritten with a later log. A problem
+    /// at the end of a log may be a write in progress.
+    fn checked(&mut self, recovered: LogsReplayed) -> Result<Attempt> {
+        match self.manifest.follow(&*self.unrecovered.storage)? {
+            Change::Replaced => return Ok(Attempt::Replaced),
+            Change::Other => return Ok(Attempt::Overtaken),
+            Change::Nothing | Change::Tables => {}
         }
         if recovered.left_out.is_empty() || self.is_known(format!("{:?}", recovered.left_out)) {
             return Ok(Attempt::Succeeded(Box::new(recovered)));

@@ -99,9 +99,4 @@ impl ManifestTail {
     pub(crate) fn state(&self) -> Result<Manifest> {
         self.replay.clone().finish()
     }
-
-    /// Returns the number of the oldest log that is needed according to the edits that were read.
-    pub(crate) fn oldest_needed_log(&self) -> u64 {
-        self.replay.oldest_needed_log()
-    }
 }

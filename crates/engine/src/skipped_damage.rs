@@ -54,7 +54,8 @@ pub struct SkippedPart {
 /// The keys that are affected by skipped damage.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SkippedKeys {
-    /// A key whose value cannot be read. The iterator does not show the key.
+    /// A key whose value cannot be read, or whose operands cannot be merged. The iterator does not
+    /// show the key.
     One(Vec<u8>),
     /// All keys of which the part may have records. The iterator shows such a key only if other
     /// parts have records of it. Its value may then be an older one, and the key may have been
@@ -84,8 +85,15 @@ impl SkippedDamage {
         error: Error,
         keys: impl FnOnce() -> SkippedKeys,
     ) -> Result<(), Error> {
-        let is_damage =
-            matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotFound | ErrorKind::Io);
+        // The last two kinds are about the operands of one key.
+        let is_damage = matches!(
+            error.kind(),
+            ErrorKind::Corruption
+                | ErrorKind::NotFound
+                | ErrorKind::Io
+                | ErrorKind::LimitReached
+                | ErrorKind::UserCode
+        );
         if !is_damage || error.is_out_of_descriptors() {
             return Err(error);
         }

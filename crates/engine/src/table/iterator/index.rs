@@ -43,7 +43,8 @@ impl Level {
     }
 
     /// Calls `step` with this level's index block and cursor; `step` moves the cursor. If `step`
-    /// finds the block damaged, the cursor becomes invalid.
+    /// finds the block damaged, the level becomes invalid and no longer has a block, so that another
+    /// move does not find the same damage.
     fn go(
         &mut self,
         table: &TableReader,
@@ -51,9 +52,14 @@ impl Level {
     ) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
         step(block, &mut self.cursor).map_err(|error| {
-            self.cursor.reset();
+            self.leave();
             table.damaged(self.handle, error)
         })
+    }
+
+    fn leave(&mut self) {
+        self.block = None;
+        self.cursor.reset();
     }
 
     fn seek(&mut self, table: &TableReader, target: SeekTarget<'_>) -> Result<()> {
@@ -84,10 +90,8 @@ impl IndexIterator {
     /// Releases the index blocks, so that the iterator can be used for another table. The iterator
     /// is then invalid.
     pub(super) fn leave(&mut self) {
-        for level in [&mut self.root, &mut self.partition] {
-            level.block = None;
-            level.cursor.reset();
-        }
+        self.root.leave();
+        self.partition.leave();
     }
 
     /// Whether the iterator is positioned on a data block.
@@ -152,11 +156,16 @@ impl IndexIterator {
         }
         self.partition.previous(table)?;
         while !self.partition.valid() && self.root.valid() {
-            self.root.previous(table)?;
+            self.move_root(|root| root.previous(table))?;
             self.load_partition(table, profile)?;
             self.partition.seek(table, SeekTarget::Last)?;
         }
         Ok(())
+    }
+
+    /// Moves in the root. If the root is damaged, leaves the partition, too.
+    fn move_root(&mut self, step: impl FnOnce(&mut Level) -> Result<()>) -> Result<()> {
+        step(&mut self.root).inspect_err(|_| self.partition.leave())
     }
 
     fn leaf(&self) -> &Level {
@@ -174,7 +183,7 @@ impl IndexIterator {
             self.root.block = Some(table.load_index_root(profile)?);
             self.root.handle = table.index_handle();
         }
-        self.root.seek(table, target)?;
+        self.move_root(|root| root.seek(table, target))?;
         if self.partitioned {
             self.load_partition(table, profile)?;
             self.partition.seek(table, target)?;
@@ -187,7 +196,7 @@ impl IndexIterator {
     /// partition.
     fn skip_forward(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
         while !self.partition.valid() && self.root.valid() {
-            self.root.next(table)?;
+            self.move_root(|root| root.next(table))?;
             self.load_partition(table, profile)?;
             self.partition.seek(table, SeekTarget::First)?;
         }

@@ -29,6 +29,10 @@ use crate::version::{Compaction, Reason};
 /// files.
 const TRIES: usize = 2;
 
+/// Minimum value of `max_compaction_trigger_wakeup_seconds` at which each check leaves a line in the
+/// LOG.
+const LOGGED_S: u64 = 60;
+
 /// The text by which error messages name the removal of obsolete files.
 pub(crate) const CLEANING: &str = "the removal of obsolete files";
 
@@ -106,9 +110,11 @@ impl CompactionScheduler {
         let is_due = since_ns >= longest_s.saturating_mul(1_000_000_000);
         if is_due {
             self.looked_ns.store(now_ns, Ordering::Relaxed);
-            self.context.info_log.info(format_args!(
-                "looking for due compactions, {longest_s} seconds after the last time"
-            ));
+            if longest_s >= LOGGED_S {
+                self.context.info_log.info(format_args!(
+                    "looking for due compactions, {longest_s} seconds after the last time"
+                ));
+            }
         }
         is_due
     }

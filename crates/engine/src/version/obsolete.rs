@@ -19,7 +19,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tailwater_format::version_edit::BlobFileAddition;
-use tailwater_io::sync::Mutex;
+use tailwater_io::sync::{Condvar, Mutex};
 use tailwater_io::{Clock, Storage};
 
 use super::Retired;
@@ -81,11 +81,15 @@ pub(crate) struct ObsoleteFiles {
     storage: Arc<dyn Storage>,
     info_log: Arc<InfoLog>,
     list: Mutex<List>,
+    /// Signalled when a removal has ended.
+    removed: Condvar,
 }
 
 #[derive(Default)]
 struct List {
     files: Vec<ObsoleteFile>,
+    /// Number of files that are being removed.
+    removals: usize,
     /// Number of calls of [`ObsoleteFiles::pause`] not yet ended by [`ObsoleteFiles::end_pause`].
     pauses: usize,
     /// Whether the database was closed. Another opening of it may then use the directory.
@@ -102,7 +106,7 @@ impl List {
 impl ObsoleteFiles {
     /// Creates an empty list.
     pub(crate) fn new(storage: Arc<dyn Storage>, info_log: Arc<InfoLog>) -> Self {
-        Self { storage, info_log, list: Mutex::default() }
+        Self { storage, info_log, list: Mutex::default(), removed: Condvar::default() }
     }
 
     /// Adds tables and blob files of a column family that are no longer in its current version. The
@@ -157,14 +161,19 @@ impl ObsoleteFiles {
             list.files.push(ObsoleteFile { path, readers: Readers::None });
             return;
         }
+        list.removals += 1;
         drop(list);
         self.remove_file(&path);
     }
 
     /// Stops the removal of files until [`ObsoleteFiles::end_pause`] was called as often as this
-    /// function.
+    /// function. Waits for removals that have begun.
     pub(crate) fn pause(&self) {
-        self.list().pauses += 1;
+        let mut list = self.list();
+        list.pauses += 1;
+        while list.removals > 0 {
+            list = self.removed.wait(list);
+        }
     }
 
     /// Ends a pause. Returns whether removals continue, because no other pause goes on. The
@@ -213,6 +222,7 @@ impl ObsoleteFiles {
             return None;
         }
         let at = list.files.iter().position(ObsoleteFile::is_unread)?;
+        list.removals += 1;
         Some(list.files.swap_remove(at))
     }
 
@@ -221,8 +231,12 @@ impl ObsoleteFiles {
         self.remove_file(&file.path);
     }
 
+    /// Removes a file that was counted in [`List::removals`].
     fn remove_file(&self, path: &Path) {
-        match self.storage.remove(path) {
+        let removed = self.storage.remove(path);
+        self.list().removals -= 1;
+        self.removed.notify_all();
+        match removed {
             Err(error) if !error.is_not_found() => {
                 self.info_log.warn(format_args!("cannot remove an obsolete file: {error}"));
             }

@@ -5,6 +5,9 @@
 //! [`OpenOptions::with_storage`](crate::OpenOptions::with_storage). `examples/quota.rs` shows a
 //! storage that limits the bytes written.
 //!
+//! A [`DescriptorBudget`] limits the number of open files of all databases in a process, see
+//! [`OpenOptions::set_descriptor_budget`](crate::OpenOptions::set_descriptor_budget).
+//!
 //! The types are those of crate `tailwater-io`. Its feature `sim` adds a simulated disk, with which
 //! an application can test what a power cut leaves of its database.
 
@@ -16,6 +19,7 @@ pub use tailwater_io::pace::Priority;
 pub use tailwater_io::posix::PosixStorage;
 #[doc(inline)]
 pub use tailwater_io::{
-    Capabilities, Create, DirectIo, DirectoryEntry, Error, FileIdentity, FileLock, FileMetadata,
-    IoMode, ListedEntry, Operation, Purpose, ReadFile, Result, Statistics, Storage, WriteFile,
+    Capabilities, Create, DescriptorBudget, DirectIo, DirectoryEntry, Error, FileIdentity,
+    FileLock, FileMetadata, IoMode, ListedEntry, Operation, Purpose, ReadFile, Result, Statistics,
+    Storage, WriteFile,
 };

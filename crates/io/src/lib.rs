@@ -11,14 +11,14 @@
 //! requests in flight while users wait for the device ([`foreground`]). [`kernel`] reports the
 //! effects on the page cache, the device and the processors. Time ([`clock`]) and threads
 //! ([`thread`]) also come only from this crate. [`sizing`] decides the capacity of caches that
-//! adapt their size.
+//! adapt their size, and [`descriptors`] divides the process's file descriptors.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("tailwater-io supports Linux only");
 
 pub mod buffer;
 pub mod clock;
-mod descriptors;
+pub mod descriptors;
 mod error;
 pub mod foreground;
 mod histogram;
@@ -40,7 +40,7 @@ pub mod sync;
 pub mod thread;
 
 pub use clock::Clock;
-pub use descriptors::{Exhausted, open_files_max, set_relief};
+pub use descriptors::{DescriptorBudget, open_files_max};
 pub use error::{Error, Operation, Result};
 pub use foreground::Foreground;
 pub use histogram::Latencies;

@@ -7,7 +7,9 @@
 //! In builds with debug assertions [`locks_taken`] reports which locks a piece of work takes in its
 //! thread, so that a test can assert that a code path takes none.
 
+use std::collections::VecDeque;
 use std::sync::{self, MutexGuard, PoisonError, TryLockError};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 /// A mutual-exclusion lock that contains the value it guards.
@@ -91,6 +93,75 @@ impl Condvar {
     /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
+    }
+}
+
+/// Time after which a thread that waits for its turn tries again without being woken. What it waits
+/// for can become available without a call of [`Turns::changed`].
+const TURN_RETRY: Duration = Duration::from_millis(20);
+
+/// Threads that wait for something of which there is a limited amount. They get it in the order of
+/// their arrival.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    queue: Mutex<VecDeque<Thread>>,
+}
+
+impl Turns {
+    /// Whether any thread waits. A caller that does not wait should then not take anything, because
+    /// it would overtake the threads that wait.
+    pub(crate) fn are_awaited(&self) -> bool {
+        !self.queue.lock().is_empty()
+    }
+
+    /// Calls `attempt` until it succeeds, and waits between the calls. While threads that came
+    /// earlier wait, waits for them first. A thread must not call this inside `attempt`.
+    pub(crate) fn take<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> T {
+        if !self.are_awaited()
+            && let Some(taken) = attempt()
+        {
+            return taken;
+        }
+        let place = Place::last_of(self);
+        loop {
+            if place.is_first()
+                && let Some(taken) = attempt()
+            {
+                return taken;
+            }
+            thread::park_timeout(TURN_RETRY);
+        }
+    }
+
+    /// To be called when an attempt that failed may succeed. Wakes the thread whose turn it is.
+    pub(crate) fn changed(&self) {
+        let first = self.queue.lock().front().cloned();
+        if let Some(first) = first {
+            first.unpark();
+        }
+    }
+}
+
+/// The place of the calling thread among those that wait. The thread leaves when this is dropped.
+struct Place<'a>(&'a Turns);
+
+impl<'a> Place<'a> {
+    fn last_of(turns: &'a Turns) -> Self {
+        turns.queue.lock().push_back(thread::current());
+        Self(turns)
+    }
+
+    fn is_first(&self) -> bool {
+        let own = thread::current().id();
+        self.0.queue.lock().front().is_some_and(|first| first.id() == own)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let own = thread::current().id();
+        self.0.queue.lock().retain(|thread| thread.id() != own);
+        self.0.changed();
     }
 }
 

@@ -7,13 +7,14 @@ use std::sync::{Arc, MutexGuard};
 
 use tailwater_format::blob::BlobIndex;
 use tailwater_format::file_name::FileKind;
+use tailwater_io::descriptors::{Exhausted, KeepsFilesOpen};
 use tailwater_io::sync::Mutex;
-use tailwater_io::{Exhausted, Purpose, Storage};
+use tailwater_io::{Purpose, Storage};
 
 use crate::blob::BlobReader;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_modes::IoModes;
-use crate::table::{KeepsFilesOpen, OpenBudget, OpenPermit};
+use crate::table::{OpenBudget, OpenPermit};
 
 /// The open blob files of a column family.
 #[derive(Debug)]

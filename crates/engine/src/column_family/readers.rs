@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use tailwater_format::Comparator;
 use tailwater_io::kernel::{Memory, System};
-use tailwater_io::{IoMode, Purpose, open_files_max};
+use tailwater_io::{DescriptorBudget, IoMode, Purpose};
 
 use crate::blob::{BlobCache, OpenBlobFiles};
 use crate::block_cache::BlockCache;
@@ -19,7 +19,7 @@ use crate::opening::OpeningId;
 use crate::options::PrepopulateBlockCache;
 use crate::stall::CompactionPressure;
 use crate::stats::{InfoLog, ReaderMemory};
-use crate::table::{OpenBudget, OpenShares, OpenTables, TableCache, TableContext, relieve};
+use crate::table::{OpenBudget, OpenFiles, OpenShares, OpenTables, TableCache, TableContext};
 
 /// The resources that all reads of a column family share. They do not depend on the version or the
 /// memtables that a read uses.
@@ -56,6 +56,9 @@ pub(crate) struct ReaderFactory {
     block_cache: Arc<BlockCache>,
     open_tables: Arc<OpenTables>,
     open_blob_files: Arc<OpenBlobFiles>,
+    /// The caches of open files, for the budget of descriptors.
+    _open_files: Arc<OpenFiles>,
+    descriptors: DescriptorBudget,
     io_modes: Arc<IoModes>,
     open_budget: Arc<OpenBudget>,
     generations: Arc<Generations>,
@@ -67,16 +70,22 @@ impl ReaderFactory {
     /// Creates the factory of readers of tables and blob files, while the database in `directory`
     /// is being opened.
     pub(crate) fn new(directory: &Path, options: &OpenOptions, io_modes: Arc<IoModes>) -> Self {
-        let shares = OpenShares::new(open_files_max(), options.database().max_open_files);
+        let descriptors = options.descriptor_budget().clone();
+        let shares = OpenShares::new(descriptors.capacity(), options.database().max_open_files);
         let open_blob_files = Arc::new(OpenBlobFiles::new(shares.blob_files));
-        let keeper: Weak<OpenBlobFiles> = Arc::downgrade(&open_blob_files);
-        relieve(keeper);
+        let open_tables = OpenTables::new(shares, &descriptors);
+        let (tables, blob_files) = (Arc::clone(&open_tables), Arc::clone(&open_blob_files));
+        let open_files = Arc::new(OpenFiles(vec![tables, blob_files]));
+        let keeper: Weak<OpenFiles> = Arc::downgrade(&open_files);
+        descriptors.register(keeper);
         Self {
             opening: OpeningId::new(),
             directory: directory.to_owned(),
             block_cache: options.shared_block_cache(),
-            open_tables: OpenTables::new(shares),
+            open_tables,
             open_blob_files,
+            _open_files: open_files,
+            descriptors,
             io_modes,
             open_budget: Arc::new(OpenBudget::new(shares.compactions)),
             generations: Arc::new(Generations::new(memory_bytes())),
@@ -124,7 +133,7 @@ impl ReaderFactory {
     /// Limits the number of open tables and blob files of all column families together. If
     /// `max_open_files` is negative, the limit is what the process's limit on open files allows.
     pub(crate) fn bound_open_files(&self, max_open_files: i32, families: &FamilySet) {
-        let shares = OpenShares::new(open_files_max(), max_open_files);
+        let shares = OpenShares::new(self.descriptors.capacity(), max_open_files);
         self.open_budget.set(shares.compactions);
         let sources: Vec<_> = families.iter().map(ColumnFamily::super_version).collect();
         let files = sources.iter().flat_map(|source| source.version().files());

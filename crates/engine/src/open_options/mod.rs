@@ -25,7 +25,7 @@ use tailwater_format::Comparator;
 use tailwater_io::clock::SystemClock;
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::posix::PosixStorage;
-use tailwater_io::{Clock, Storage};
+use tailwater_io::{Clock, DescriptorBudget, Storage};
 
 use crate::block_cache::BlockCache;
 use crate::compaction_filter::CompactionFilter;
@@ -112,6 +112,7 @@ pub struct OpenOptions {
     clock: Arc<dyn Clock>,
     rate_limiter: Option<Arc<RateLimiter>>,
     statistics: Option<Arc<Statistics>>,
+    descriptors: DescriptorBudget,
     inline_background: bool,
     adopts_directories: bool,
     /// The directory to which relative paths in the options refer. Empty until the open call sets
@@ -167,6 +168,7 @@ impl OpenOptions {
             clock: Arc::new(SystemClock),
             rate_limiter: None,
             statistics: None,
+            descriptors: DescriptorBudget::of_process(),
             inline_background: false,
             adopts_directories: false,
             working_directory: PathBuf::new(),
@@ -358,6 +360,19 @@ impl OpenOptions {
     /// Returns the statistics object, if there is one.
     pub fn statistics(&self) -> Option<&Arc<Statistics>> {
         self.statistics.as_ref()
+    }
+
+    /// Sets the budget of file descriptors. Its limit bounds the number of open files, whatever
+    /// `max_open_files` says, and if no descriptor is left, the database closes some files. By
+    /// default it is the budget of the process.
+    pub fn set_descriptor_budget(&mut self, budget: DescriptorBudget) -> &mut Self {
+        self.descriptors = budget;
+        self
+    }
+
+    /// Returns the budget of file descriptors.
+    pub(crate) fn descriptor_budget(&self) -> &DescriptorBudget {
+        &self.descriptors
     }
 
     /// Sets the clock. By default, the system's clock is used.

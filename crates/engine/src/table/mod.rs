@@ -13,6 +13,7 @@ mod iterator;
 mod lookup;
 mod new_files;
 mod open_budget;
+mod open_files;
 mod open_shares;
 mod open_tables;
 mod reader;
@@ -26,8 +27,9 @@ pub(crate) use iterator::{Direction, ReadPlan, Streaming, TableIterator};
 pub(crate) use lookup::{Lookup, PlainValue, Step, fold, plain_value};
 pub(crate) use new_files::{NewFiles, table_buffers};
 pub(crate) use open_budget::{OpenBudget, OpenPermit};
+pub(crate) use open_files::OpenFiles;
 pub(crate) use open_shares::OpenShares;
-pub(crate) use open_tables::{KeepsFilesOpen, OpenTables, relieve};
+pub(crate) use open_tables::OpenTables;
 pub(crate) use reader::{
     AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,
     Resident, TableContext, TableIdentity, TableReader, TableStep,

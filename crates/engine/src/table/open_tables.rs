@@ -8,14 +8,14 @@
 //! the process's limit on open files ([`OpenShares`]). Other code in the process may use more
 //! descriptors than were reserved for it. So when the process runs out of descriptors, every
 //! database in the process closes some of its tables and lowers its bound, which then recovers
-//! slowly. This is called descriptor relief ([`relieve`]).
+//! slowly ([`tailwater_io::descriptors`]).
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
 
-use tailwater_io::Exhausted;
+use tailwater_io::DescriptorBudget;
+use tailwater_io::descriptors::{Exhausted, KeepsFilesOpen};
 use tailwater_io::sync::Mutex;
 
 use crate::epoch;
@@ -34,33 +34,9 @@ const RELIEF_MIN: usize = 16;
 /// require closing another one. After every CLOSED_PER_GROWTH such openings, the bound grows by
 /// one.
 const CLOSED_PER_GROWTH: usize = 32;
-/// After files were closed because the process had no file descriptor left, the closing thread
-/// checks up to this many times whether descriptors were released. Two checks are `BETWEEN_LOOKS`
-/// apart.
-const LOOKS: usize = 20;
-const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
-
 /// Minimum length of the list of open tables at which the entries of deleted tables are removed
 /// from it.
 const PRUNED_MIN: usize = 1024;
-
-/// All caches of open files in the process.
-static KEEPERS: Mutex<Vec<Weak<dyn KeepsFilesOpen>>> = Mutex::new(Vec::new());
-
-/// A cache of open files, which can close some when descriptors run out.
-pub(crate) trait KeepsFilesOpen: Send + Sync {
-    /// Closes some files to free their descriptors. Returns whether it closed any. It must not open
-    /// files, nor take a lock whose holder may open files.
-    fn close_some(&self, exhausted: Exhausted) -> bool;
-}
-
-/// Registers `keeper` to close some of its files when the process has no descriptor left.
-pub(crate) fn relieve(keeper: Weak<dyn KeepsFilesOpen>) {
-    tailwater_io::set_relief(close_some_of_all);
-    let mut keepers = KEEPERS.lock();
-    keepers.retain(|keeper| keeper.strong_count() > 0);
-    keepers.push(keeper);
-}
 
 /// The open tables of all column families of a database.
 #[derive(Debug)]
@@ -79,6 +55,8 @@ pub(crate) struct OpenTables {
     /// The maximum number of open tables that was last reported in the LOG; 0 if none was reported.
     reported: AtomicUsize,
     info_log: OnceLock<Arc<InfoLog>>,
+    /// The budget from whose limit `share` was calculated; `None` without a limit.
+    budget: Option<DescriptorBudget>,
 }
 
 #[derive(Debug, Default)]
@@ -92,12 +70,10 @@ struct ClockHand {
 }
 
 impl OpenTables {
-    /// Creates the empty set of a database's open tables.
-    pub(crate) fn new(shares: OpenShares) -> Arc<Self> {
-        let tables = Arc::new(Self::default());
+    /// Creates the empty set of a database's open tables, whose files are counted in `budget`.
+    pub(crate) fn new(shares: OpenShares, budget: &DescriptorBudget) -> Arc<Self> {
+        let tables = Arc::new(Self { budget: Some(budget.clone()), ..Self::default() });
         tables.set_bound(shares);
-        let keeper: Weak<Self> = Arc::downgrade(&tables);
-        relieve(keeper);
         tables
     }
 
@@ -214,7 +190,8 @@ impl KeepsFilesOpen for OpenTables {
         }
         if exhausted == Exhausted::Process {
             self.capacity.fetch_min((open - closed).max(RELIEF_MIN), Ordering::Relaxed);
-            self.limited_by.store(tailwater_io::open_files_max(), Ordering::Relaxed);
+            let limit = self.budget.as_ref().map_or(0, DescriptorBudget::limit);
+            self.limited_by.store(limit, Ordering::Relaxed);
             self.tracks_reads.store(true, Ordering::Relaxed);
         }
         true
@@ -222,8 +199,8 @@ impl KeepsFilesOpen for OpenTables {
 }
 
 impl Default for OpenTables {
-    /// Creates a set without a limit. It is not registered with [`relieve`], so a shortage of file
-    /// descriptors closes none of its tables.
+    /// Creates a set without a limit. It belongs to no budget, so a shortage of file descriptors
+    /// closes none of its tables.
     fn default() -> Self {
         Self {
             capacity: AtomicUsize::new(UNBOUNDED),
@@ -233,6 +210,7 @@ impl Default for OpenTables {
             limited_by: AtomicUsize::new(0),
             reported: AtomicUsize::new(0),
             info_log: OnceLock::new(),
+            budget: None,
         }
     }
 }
@@ -293,30 +271,4 @@ impl ClockHand {
         }
         closed
     }
-}
-
-/// Closes some files of every database in this process. Returns whether it closed any.
-fn close_some_of_all(exhausted: Exhausted) -> bool {
-    // Another thread may have closed readers whose files are still open. Collecting releases these
-    // files.
-    if epoch::collect() > 0 {
-        return true;
-    }
-    let keepers: Vec<_> = KEEPERS.lock().iter().filter_map(Weak::upgrade).collect();
-    let mut closed = false;
-    for keeper in &keepers {
-        closed |= keeper.close_some(exhausted);
-    }
-    // A read or memtable insert in progress pins its epoch, which keeps all closed files open until
-    // the operation ends.
-    for _ in 0..LOOKS {
-        if epoch::collect() > 0 {
-            return true;
-        }
-        if epoch::waiting() == 0 {
-            break;
-        }
-        std::thread::sleep(BETWEEN_LOOKS);
-    }
-    closed
 }

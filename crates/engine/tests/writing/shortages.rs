@@ -10,6 +10,7 @@ use tailwater::options::DbPath;
 use tailwater::{
     Db, Error, ErrorKind, IngestOptions, OpenOptions, StallCause, StallState, WriteOptions,
 };
+use tailwater_io::descriptors::Exhausted;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
@@ -29,7 +30,7 @@ const STOPS_AT_FOUR: &str = "level0_file_num_compaction_trigger=2;\
                              level0_slowdown_writes_trigger=3;level0_stop_writes_trigger=4";
 
 /// The shortages, each with the error that the system returns.
-const SHORTAGES: [Fault; 2] = [Fault::NoSpace, Fault::NoDescriptor];
+const SHORTAGES: [Fault; 2] = [Fault::NoSpace, Fault::NoDescriptor(Exhausted::Process)];
 
 fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = simulated(disk, text);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::ALIGNMENT;
 use super::aligned::AlignedBuffer;
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Mutex, Turns};
 
 /// The reason why the pool returned no buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +50,8 @@ pub struct BufferPool {
 struct PoolBudget {
     limit: usize,
     state: Mutex<State>,
-    returned: Condvar,
+    /// The threads that wait until enough buffers have been returned.
+    turns: Turns,
 }
 
 #[derive(Debug, Default)]
@@ -65,39 +66,62 @@ struct State {
 impl BufferPool {
     /// Creates a pool that holds at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        let shared = PoolBudget { limit, state: Mutex::default(), returned: Condvar::new() };
+        let shared = PoolBudget { limit, state: Mutex::default(), turns: Turns::default() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Returns an empty buffer with a capacity of `bytes`. If too many bytes are in use, waits
-    /// until enough buffers have been returned.
+    /// Returns an empty buffer with a capacity of `bytes`. While too many bytes are in use, waits
+    /// until enough buffers have been returned. Threads that wait are served in the order of their
+    /// arrival.
     ///
     /// A thread that waits here while it holds buffers of the same pool may wait forever. For every
-    /// buffer but the first it must use [`Self::try_acquire`]. A large request may wait for long,
-    /// because small requests can take the bytes that become free.
+    /// buffer but the first it must use [`Self::try_acquire`].
     ///
     /// # Errors
     /// [`PoolError::TooLarge`].
     pub fn acquire(&self, bytes: usize) -> Result<PooledBuffer, PoolError> {
-        let capacity = self.capacity_for(bytes)?;
-        let mut state = self.shared.state.lock();
-        while state.in_use + capacity > self.shared.limit {
-            state = self.shared.returned.wait(state);
-        }
-        Ok(self.give(&mut state, capacity))
+        self.acquire_or_release(bytes, || false)
     }
 
-    /// Returns an empty buffer with a capacity of `bytes`, without waiting.
+    /// Like [`Self::acquire`], but before it waits, calls `release` as long as too many bytes are
+    /// in use and the function returns true. The function returns some buffers that are kept only
+    /// for speed, or false if it keeps none.
+    ///
+    /// # Errors
+    /// [`PoolError::TooLarge`].
+    pub fn acquire_or_release(
+        &self,
+        bytes: usize,
+        mut release: impl FnMut() -> bool,
+    ) -> Result<PooledBuffer, PoolError> {
+        let capacity = self.capacity_for(bytes)?;
+        Ok(self.shared.turns.take(|| {
+            loop {
+                let given = self.give_if_free(capacity);
+                if given.is_some() || !release() {
+                    return given;
+                }
+            }
+        }))
+    }
+
+    /// Returns an empty buffer with a capacity of `bytes`, without waiting. While threads wait for
+    /// buffers, returns none, so that it does not overtake them.
     ///
     /// # Errors
     /// [`PoolError::Exhausted`] and [`PoolError::TooLarge`].
     pub fn try_acquire(&self, bytes: usize) -> Result<PooledBuffer, PoolError> {
         let capacity = self.capacity_for(bytes)?;
-        let mut state = self.shared.state.lock();
-        if state.in_use + capacity > self.shared.limit {
+        if self.is_awaited() {
             return Err(PoolError::Exhausted);
         }
-        Ok(self.give(&mut state, capacity))
+        self.give_if_free(capacity).ok_or(PoolError::Exhausted)
+    }
+
+    /// Whether threads wait for buffers. Buffers that are kept only for speed should then be
+    /// returned.
+    pub fn is_awaited(&self) -> bool {
+        self.shared.turns.are_awaited()
     }
 
     /// Returns the limit in bytes.
@@ -120,6 +144,12 @@ impl BufferPool {
         let asked = bytes.max(1).checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
         let limit = self.shared.limit;
         if asked > limit { Err(PoolError::TooLarge { asked, limit }) } else { Ok(asked) }
+    }
+
+    fn give_if_free(&self, capacity: usize) -> Option<PooledBuffer> {
+        let mut state = self.shared.state.lock();
+        let is_free = state.in_use + capacity <= self.shared.limit;
+        is_free.then(|| self.give(&mut state, capacity))
     }
 
     /// Takes a buffer of this capacity that was kept for reuse, or allocates one. The caller has
@@ -205,7 +235,7 @@ impl Drop for PooledBuffer {
         state.kept_bytes += capacity;
         state.kept.entry(capacity).or_default().push(buffer);
         drop(state);
-        self.shared.returned.notify_all();
+        self.shared.turns.changed();
     }
 }
 
@@ -253,5 +283,26 @@ mod tests {
             assert_eq!(waiting.join().unwrap(), Ok(4096));
         });
         assert_eq!(pool.peak(), 4096);
+    }
+
+    #[test]
+    fn a_waiting_thread_is_not_overtaken_and_can_release_buffers() {
+        let pool = BufferPool::new(2 * 4096);
+        let held = pool.acquire(4096).unwrap();
+        let kept = Mutex::new(vec![pool.acquire(4096).unwrap()]);
+        assert!(pool.acquire_or_release(4096, || kept.lock().pop().is_some()).is_ok());
+        assert!(kept.lock().is_empty());
+        let other = pool.acquire(4096).unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| pool.acquire(2 * 4096).map(|buffer| buffer.capacity()));
+            while !pool.is_awaited() {
+                std::thread::yield_now();
+            }
+            drop(held);
+            assert_eq!(pool.try_acquire(4096).unwrap_err(), PoolError::Exhausted);
+            drop(other);
+            assert_eq!(waiting.join().unwrap(), Ok(2 * 4096));
+        });
+        assert!(pool.try_acquire(4096).is_ok());
     }
 }

@@ -261,7 +261,7 @@ impl Storage for PosixStorage {
         let failed = |error| Error::new(Operation::Metadata, path, error);
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let descriptor =
-            retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty())).map_err(failed)?;
+            with_relief(|| rustix::fs::open(path, flags, Mode::empty())).map_err(failed)?;
         system::resident_pages(descriptor.as_fd(), 0, 0)
             .map_err(|error| Error::new(Operation::Metadata, path, error))
     }

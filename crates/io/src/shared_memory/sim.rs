@@ -26,19 +26,27 @@ pub struct SimSharedMemory {
 struct Regions {
     limit: usize,
     used: usize,
+    /// Whether calls that need a file descriptor fail (EMFILE).
+    has_no_descriptor: bool,
     regions: BTreeMap<String, (OwnedFd, usize)>,
 }
 
 impl SimSharedMemory {
     /// Creates a store with a capacity of `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        let regions = Regions { limit, used: 0, regions: BTreeMap::new() };
+        let regions =
+            Regions { limit, used: 0, has_no_descriptor: false, regions: BTreeMap::new() };
         Self { shared: Arc::new(Mutex::new(regions)) }
     }
 
     /// Changes the capacity, in bytes. Regions that exist are kept, even if they exceed it.
     pub fn set_limit(&self, limit: usize) {
         self.shared.lock().limit = limit;
+    }
+
+    /// Sets whether calls that need a file descriptor fail, as if none were left (EMFILE).
+    pub fn refuse_descriptors(&self, are_refused: bool) {
+        self.shared.lock().has_no_descriptor = are_refused;
     }
 
     /// Returns a copy of all regions with their current contents, as a process that is started now
@@ -64,6 +72,15 @@ impl SimSharedMemory {
     }
 }
 
+impl Regions {
+    fn check_descriptor(&self, operation: Operation, name: &str) -> Result<()> {
+        match self.has_no_descriptor {
+            true => Err(failed(operation, name, Errno::MFILE)),
+            false => Ok(()),
+        }
+    }
+}
+
 fn failed(operation: Operation, name: &str, error: Errno) -> Error {
     Error::new(operation, &Path::new("/shared-memory").join(name), error)
 }
@@ -71,6 +88,7 @@ fn failed(operation: Operation, name: &str, error: Errno) -> Error {
 impl SharedMemory for SimSharedMemory {
     fn create(&self, name: &str, bytes: usize) -> Result<Pages> {
         let mut regions = self.shared.lock();
+        regions.check_descriptor(Operation::Create, name)?;
         let bytes = bytes.max(1).next_multiple_of(page_size());
         if regions.regions.contains_key(name) {
             return Err(failed(Operation::Create, name, Errno::EXIST));
@@ -87,11 +105,14 @@ impl SharedMemory for SimSharedMemory {
     }
 
     fn list(&self) -> Result<Vec<String>> {
-        Ok(self.shared.lock().regions.keys().cloned().collect())
+        let regions = self.shared.lock();
+        regions.check_descriptor(Operation::List, "")?;
+        Ok(regions.regions.keys().cloned().collect())
     }
 
     fn read(&self, name: &str) -> Result<Vec<u8>> {
         let regions = self.shared.lock();
+        regions.check_descriptor(Operation::Open, name)?;
         let (file, length) =
             regions.regions.get(name).ok_or_else(|| failed(Operation::Read, name, Errno::NOENT))?;
         let mut bytes = vec![0; *length];

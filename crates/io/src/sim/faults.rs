@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::descriptors::Exhausted;
 use crate::error::Operation;
 use crate::purpose::Purpose;
 
@@ -14,8 +15,9 @@ pub enum Fault {
     InputOutput,
     /// The call fails because the disk is full (ENOSPC).
     NoSpace,
-    /// The call fails because the process has reached its limit on open files (EMFILE).
-    NoDescriptor,
+    /// The call fails because no file descriptor is left (EMFILE or ENFILE). Calls that open
+    /// nothing succeed.
+    NoDescriptor(Exhausted),
     /// A read or write transfers fewer bytes than requested: at least one byte or, in direct mode,
     /// a whole number of blocks of the disk's alignment. A transfer of one byte, or of one block in
     /// direct mode, is complete. Calls that do not transfer bytes succeed.

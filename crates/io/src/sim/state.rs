@@ -16,6 +16,7 @@ use super::namespace::{Change, FileId, Node};
 use super::recording::{JournalEntry, Recording};
 use crate::buffer::ALIGNMENT;
 use crate::clock::{Clock, ManualClock};
+use crate::descriptors::{DescriptorBudget, Exhausted};
 use crate::error::Operation;
 use crate::purpose::Purpose;
 use crate::statistics::Statistics;
@@ -56,6 +57,18 @@ pub struct DeviceTimes {
     pub sync_ns: u64,
 }
 
+/// Returns whether a call needs a free descriptor, if only while it lasts.
+fn needs_descriptor(operation: Operation) -> bool {
+    matches!(
+        operation,
+        Operation::Open
+            | Operation::Create
+            | Operation::Lock
+            | Operation::List
+            | Operation::SyncDirectory
+    )
+}
+
 /// What all handles on a disk share: the content of the disk, its open files and their locks.
 #[derive(Debug)]
 pub(super) struct Machine {
@@ -90,6 +103,14 @@ pub(super) struct State {
     power_is_cut: bool,
     /// Number of handles of each open file.
     open: BTreeMap<FileId, usize>,
+    /// Maximum number of handles of all files together.
+    pub(super) open_files_max: usize,
+    /// The highest number of handles that were open at the same time.
+    pub(super) open_files_peak: usize,
+    /// Number of calls that found the limit on open files reached.
+    pub(super) refused_descriptors: u64,
+    /// The budget that is asked for relief when no descriptor is left.
+    pub(super) budget: Option<DescriptorBudget>,
     removals: u32,
 }
 
@@ -113,6 +134,10 @@ impl State {
             random: fastrand::Rng::with_seed(seed),
             power_is_cut: false,
             open: BTreeMap::new(),
+            open_files_max: usize::MAX,
+            open_files_peak: 0,
+            refused_descriptors: 0,
+            budget: None,
             removals: 0,
         }
     }
@@ -137,10 +162,17 @@ impl State {
         if self.power_is_cut {
             return Err(io::Error::other("the power of the simulated disk is cut"));
         }
+        let needs_descriptor = needs_descriptor(operation);
+        if needs_descriptor && self.open_files() >= self.open_files_max {
+            self.refused_descriptors += 1;
+            return Err(Errno::MFILE.into());
+        }
         Ok(match fault {
             Some(Fault::InputOutput) => Verdict::Fail(Errno::IO),
             Some(Fault::NoSpace) => Verdict::Fail(Errno::NOSPC),
-            Some(Fault::NoDescriptor) => Verdict::Fail(Errno::MFILE),
+            Some(Fault::NoDescriptor(_)) if !needs_descriptor => Verdict::Whole,
+            Some(Fault::NoDescriptor(Exhausted::Process)) => Verdict::Fail(Errno::MFILE),
+            Some(Fault::NoDescriptor(Exhausted::System)) => Verdict::Fail(Errno::NFILE),
             Some(Fault::Short) => Verdict::Short,
             Some(Fault::PowerCut) | None => Verdict::Whole,
         })
@@ -214,8 +246,14 @@ impl State {
         }
     }
 
+    /// Returns the number of open handles.
+    pub(super) fn open_files(&self) -> usize {
+        self.open.values().sum()
+    }
+
     pub(super) fn opened(&mut self, file: FileId) {
         *self.open.entry(file).or_default() += 1;
+        self.open_files_peak = self.open_files_peak.max(self.open_files());
     }
 
     pub(super) fn closed(&mut self, file: FileId) {

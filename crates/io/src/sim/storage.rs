@@ -16,6 +16,7 @@ use super::namespace::{Change, DirectoryId, EntryName, FileId, LinkId, Node, ROO
 use super::recording::Recording;
 use super::state::{DeviceTimes, Machine, State};
 use crate::clock::ManualClock;
+use crate::descriptors::{DescriptorBudget, Exhausted, RELIEFS_MAX};
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::storage::{
@@ -69,6 +70,31 @@ impl SimStorage {
     /// Replaces the fault plan from the next call on. If a fault has cut the power, it stays cut.
     pub fn set_faults(&self, plan: FaultPlan) {
         self.state().plan = plan;
+    }
+
+    /// From now on, at most `count` files can be open at a time. If the limit is reached, or a call
+    /// fails with [`Fault::NoDescriptor`](super::Fault::NoDescriptor), `budget` is asked for
+    /// relief, as the budgets of a process are.
+    pub fn limit_open_files(&self, count: usize, budget: &DescriptorBudget) {
+        let mut state = self.state();
+        state.open_files_max = count;
+        state.budget = Some(budget.clone());
+    }
+
+    /// Returns the number of files that are open. A file that is open twice counts twice.
+    pub fn open_files(&self) -> usize {
+        self.state().open_files()
+    }
+
+    /// Returns the highest number of files that were open at the same time.
+    pub fn open_files_peak(&self) -> usize {
+        self.state().open_files_peak
+    }
+
+    /// Returns the number of calls that found the limit of [`Self::limit_open_files`] reached. Each
+    /// repetition of a call counts.
+    pub fn refused_descriptors(&self) -> u64 {
+        self.state().refused_descriptors
     }
 
     /// From now on, refuses to open files below this directory in [`IoMode::Direct`], like a
@@ -206,19 +232,42 @@ impl SimStorage {
     }
 
     /// Makes a storage call on a path instead of an open file. Gives the call a number, applies the
-    /// fault plan, and then runs `body`. An error names `path`.
+    /// fault plan, and then runs `body`. An error names `path`. If no descriptor is left, asks the
+    /// budget for relief, and repeats the call with another number.
     fn on_names<T>(
         &self,
         operation: Operation,
         path: &Path,
         purpose: Option<Purpose>,
-        body: impl FnOnce(&mut State) -> io::Result<T>,
+        body: impl Fn(&mut State) -> io::Result<T>,
     ) -> Result<T> {
-        let mut state = self.state();
-        state
-            .begin_whole(operation, path, purpose)
-            .and_then(|()| body(&mut state))
-            .map_err(|error| Error::new(operation, path, error))
+        let mut reliefs_left = RELIEFS_MAX;
+        loop {
+            let (made, budget) = {
+                let mut state = self.state();
+                let made = state
+                    .begin_whole(operation, path, purpose)
+                    .and_then(|()| body(&mut state))
+                    .map_err(|error| Error::new(operation, path, error));
+                (made, state.budget.clone())
+            };
+            let exhausted = made.as_ref().err().and_then(exhausted);
+            let (Some(exhausted), Some(budget)) = (exhausted, budget) else { return made };
+            // Files close themselves through this storage, so its state must not be locked here.
+            if reliefs_left == 0 || !budget.relieve(exhausted) {
+                return made;
+            }
+            reliefs_left -= 1;
+        }
+    }
+}
+
+/// Returns the limit on open files that made a call fail; `None` if it failed for another reason.
+fn exhausted(error: &Error) -> Option<Exhausted> {
+    match Errno::from_io_error(&error.source) {
+        Some(Errno::MFILE) => Some(Exhausted::Process),
+        Some(Errno::NFILE) => Some(Exhausted::System),
+        _ => None,
     }
 }
 

@@ -105,16 +105,46 @@ impl SequentialReader {
         pool: &BufferPool,
         workers: Option<&Arc<Workers>>,
     ) -> Result<Self> {
+        Self::with_buffers(file, span, options, pool, workers, Vec::new())
+    }
+
+    /// Like [`Self::new`], with a buffer that the caller has taken from the pool. So reading never
+    /// fails for lack of memory. The capacity of `first` must be [`ReaderOptions::request_bytes`],
+    /// which must be a multiple of the file's alignment; otherwise, a buffer is taken from the
+    /// pool.
+    ///
+    /// # Errors
+    /// The error from reading the file's length.
+    pub fn with_buffer(
+        file: Arc<dyn ReadFile>,
+        span: Range<u64>,
+        options: ReaderOptions,
+        pool: &BufferPool,
+        workers: Option<&Arc<Workers>>,
+        first: PooledBuffer,
+    ) -> Result<Self> {
+        Self::with_buffers(file, span, options, pool, workers, vec![first])
+    }
+
+    fn with_buffers(
+        file: Arc<dyn ReadFile>,
+        span: Range<u64>,
+        options: ReaderOptions,
+        pool: &BufferPool,
+        workers: Option<&Arc<Workers>>,
+        mut free: Vec<PooledBuffer>,
+    ) -> Result<Self> {
         let depth = options.depth.max(1);
         let request_bytes = options.request_bytes.max(1).next_multiple_of(ALIGNMENT);
         let plan = Plan::new(0..0, request_bytes, ALIGNMENT);
+        free.retain(|buffer| buffer.capacity() == request_bytes);
         let mut reader = Self {
             source: Arc::new(Source { file: Arc::clone(&file), plan, purpose: options.purpose }),
             requests: Requests::caller(),
             ready: BTreeMap::new(),
             current: None,
-            free: Vec::new(),
-            buffers: 0,
+            buffers: free.len(),
+            free,
             request_bytes,
             pool: pool.clone(),
             workers: workers.cloned(),

@@ -234,9 +234,9 @@ effects! {
         options.set_inline_background(false);
         let db = Db::open(DB, &options).expect("a new database");
         let family = db.cf_handle("default").expect("a column family");
-        // A log that lacks descriptors is a failure that refuses writes. Resuming fails, too, since
-        // it creates a log.
-        let fails = |operation| FaultRule::new(Fault::NoDescriptor).operation(operation).from(0);
+        // A log that lacks space is a failure that refuses writes. Resuming fails, too, since it
+        // creates a log.
+        let fails = |operation| FaultRule::new(Fault::NoSpace).operation(operation).from(0);
         let sync = fails(Operation::Sync).purpose(Purpose::Wal);
         disk.set_faults(FaultPlan::none().with(sync).with(fails(Operation::Create)));
         let synced = WriteOptions::new().with_sync(true);
@@ -244,7 +244,7 @@ effects! {
         until(|| log(&disk).contains("attempt 2 of 2 to resume failed"));
         assert!(db.background_error().is_some());
         disk.set_faults(FaultPlan::none());
-        db.resume().expect("descriptors are available");
+        db.resume().expect("there is space");
     }
 
     compactions_are_checked_periodically shows "max_compaction_trigger_wakeup_seconds" {

@@ -4,18 +4,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tailwater_io::Clock;
+use tailwater_io::descriptors::Reservation;
 
 use crate::backpressure::Backpressure;
 use crate::identity::LastOpening;
+use crate::patience::Patience;
 use crate::scheduler::Scheduler;
-use crate::segment::{Cursors, SegmentFiles};
+use crate::segment::SegmentFiles;
 use crate::tail::ChunkPool;
 use crate::workers::Workers;
 
 /// What all partitions of a log share: files, memory, threads and settings.
 #[derive(Debug)]
 pub(crate) struct Env {
-    pub(crate) segment_files: SegmentFiles,
+    pub(crate) segment_files: Arc<SegmentFiles>,
+    /// The descriptors that the log needs in addition to those of its segments; `None` if the log
+    /// is only inspected.
+    #[expect(dead_code, reason = "returned when the log is dropped")]
+    pub(crate) reserved: Option<Reservation>,
     pub(crate) clock: Arc<dyn Clock>,
     /// The log's directory.
     pub(crate) directory: PathBuf,
@@ -33,8 +39,8 @@ pub(crate) struct Env {
     pub(crate) scheduler: Arc<Scheduler>,
     /// The threads that work for the log, which may call functions of the user.
     pub(crate) workers: Workers,
-    /// Open scanners of consumers that are catching up.
-    pub(crate) cursors: Cursors,
+    /// How long closing the log may wait for descriptors.
+    pub(crate) closing_patience: Patience,
     pub(crate) partition_unpersisted_bytes_max: u64,
     pub(crate) batch_bytes_max: usize,
 }

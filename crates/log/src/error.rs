@@ -24,6 +24,9 @@ pub enum ErrorKind {
     NotSupported,
     /// The disk or a quota is full. Free space; the log then resumes on its own.
     NoSpace,
+    /// The process or the system has no free file descriptor. Close files, or raise the limit; the
+    /// log then resumes on its own.
+    OutOfDescriptors,
     /// The data not yet persisted has reached its limit, or a command that changes files is in
     /// progress. Wait until data has been persisted or the command has ended, then repeat the call.
     Full,
@@ -150,12 +153,12 @@ impl Error {
         self
     }
 
-    /// Returns the error with a kind that says that the log does not retry. The kind
-    /// [`ErrorKind::NoSpace`] becomes [`ErrorKind::Io`], because `NoSpace` tells callers that the
-    /// log resumes on its own. Other kinds do not change.
+    /// Returns the error with a kind that says that the log does not retry. The kinds
+    /// [`ErrorKind::NoSpace`] and [`ErrorKind::OutOfDescriptors`] become [`ErrorKind::Io`], because
+    /// they tell callers that the log resumes on its own. Other kinds do not change.
     #[must_use]
     pub(crate) fn into_final(mut self) -> Self {
-        if self.kind() == ErrorKind::NoSpace {
+        if matches!(self.kind(), ErrorKind::NoSpace | ErrorKind::OutOfDescriptors) {
             Arc::make_mut(&mut self.0).kind = ErrorKind::Io;
         }
         self
@@ -179,6 +182,11 @@ impl Error {
     /// Returns the offset of the failure in the file [`Self::path`], in bytes; `None` if unknown.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
+    }
+
+    /// Returns whether a file could not be created because it exists.
+    pub(crate) fn is_about_existing(&self) -> bool {
+        self.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::AlreadyExists)
     }
 
     /// Returns the operating system's error that caused this one, if a system call failed.
@@ -208,6 +216,7 @@ impl From<io::Error> for Error {
         let kind = match () {
             () if error.is_panic() => ErrorKind::Panicked,
             () if error.is_no_space() => ErrorKind::NoSpace,
+            () if error.is_out_of_descriptors() => ErrorKind::OutOfDescriptors,
             () if error.is_unsupported() => ErrorKind::NotSupported,
             () if is_locked => ErrorKind::Busy,
             () => ErrorKind::Io,

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use tailwater_format::message::batch::{Batch, Header, Message};
 use tailwater_format::message::index::Entry;
 use tailwater_format::message::name::Kind;
-use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::clock::SystemClock;
-use tailwater_io::{IoMode, Storage};
+use tailwater_io::{DescriptorBudget, IoMode, Storage};
 
 use crate::backpressure::Backpressure;
 use crate::catalog::{self, PartitionId, StreamInfo};
@@ -24,8 +24,9 @@ use crate::env::Env;
 use crate::identity::LastOpening;
 use crate::offsets::{self, Consumer};
 use crate::partition::recovery;
+use crate::patience::Patience;
 use crate::scheduler::Scheduler;
-use crate::segment::{Cursors, Segment, SegmentFiles, dense};
+use crate::segment::{OpenFiles, Segment, SegmentFiles, dense};
 use crate::tail::{ChunkPool, SegmentStart};
 use crate::workers::Workers;
 use crate::{Error, ErrorKind, Result, identity, layout};
@@ -120,13 +121,14 @@ impl LogDirectory {
         let offsets = offsets::read(&*storage, directory)?;
         let backpressure = Arc::new(Backpressure::default());
         let env = Env {
-            segment_files: SegmentFiles {
+            segment_files: Arc::new(SegmentFiles::new(
                 storage,
-                append_mode: IoMode::Buffered,
-                syncs_appends: false,
-                read_mode: IoMode::Buffered,
-                read_buffers: BufferPool::new(READ_AHEAD_BYTES),
-            },
+                [IoMode::Buffered; 2],
+                false,
+                READ_AHEAD_BYTES,
+                OpenFiles::new(DescriptorBudget::of_process(), 0),
+            )),
+            reserved: None,
             clock: Arc::new(SystemClock),
             directory: directory.to_owned(),
             log,
@@ -137,7 +139,7 @@ impl LogDirectory {
             backpressure,
             scheduler: Arc::new(Scheduler::default()),
             workers: Workers::default(),
-            cursors: Cursors::new(0),
+            closing_patience: Patience::default(),
             partition_unpersisted_bytes_max: 0,
             batch_bytes_max: 0,
         };
@@ -269,7 +271,8 @@ impl PartitionFiles<'_> {
         let first = self.segments.partition_point(|segment| segment.base_offset() <= from);
         for (index, segment) in self.segments.iter().enumerate().skip(first.saturating_sub(1)) {
             let is_last = index + 1 == self.segments.len();
-            let mut scanner = segment.scan_for_offset(&env.segment_files, from)?;
+            let mut access = env.segment_files.access_now();
+            let mut scanner = segment.scan_for_offset(&mut access, from)?;
             loop {
                 let scanned = match scanner.read_verified() {
                     Ok(Some(scanned)) => scanned,
@@ -319,7 +322,8 @@ impl PartitionFiles<'_> {
             }
         };
         let mut wrong = None;
-        let mut scanner = match segment.scan(&self.log.env.segment_files, 0) {
+        let mut access = self.log.env.segment_files.access_now();
+        let mut scanner = match segment.scan(&mut access, 0) {
             Ok(scanner) => scanner,
             Err(error) => return note(Severity::Damage, error),
         };
@@ -432,7 +436,8 @@ pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactRep
 }
 
 fn has_gaps(env: &Env, segment: &Segment) -> Result<bool> {
-    let mut scanner = segment.scan(&env.segment_files, 0)?;
+    let mut access = env.segment_files.access_now();
+    let mut scanner = segment.scan(&mut access, 0)?;
     let mut end = 0;
     while let Some((position, header)) = scanner.peek()? {
         if position != end {

@@ -7,12 +7,14 @@
 //!
 //! # Order of a rewrite
 //!
-//! 1. The new file is written with the snapshot under a temporary name, and synced.
-//! 2. The new file is renamed to the next number, and the directory is synced: from here on the new
+//! 1. The new file is created under a temporary name. If that fails, for example because no
+//!    descriptor is left, the journal goes on in its file, and the next append tries again.
+//! 2. The new file is written with the snapshot, and synced.
+//! 3. The new file is renamed to the next number, and the directory is synced: from here on the new
 //!    file is the journal.
-//! 3. The old file is removed.
+//! 4. The old file is removed.
 //!
-//! A crash before step 2 leaves the temporary file; a crash after step 2 leaves the old file.
+//! A crash before step 3 leaves the temporary file; a crash after step 3 leaves the old file.
 //! Either file is removed when the journal is next opened.
 //!
 //! # Crash while appending
@@ -20,6 +22,7 @@
 //! opened. If a valid record follows the damage, the damage cannot be the result of a crash, and is
 //! reported as an error.
 
+use std::io::ErrorKind::AlreadyExists;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,6 +30,7 @@ use tailwater_format::message::journal::{Reader, put_record};
 use tailwater_format::message::name::TEMPORARY;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
+use crate::patience::patiently;
 use crate::{Error, ErrorKind, Result};
 
 /// Extension of the names of journal files.
@@ -48,6 +52,9 @@ pub(crate) struct Journal {
     length: u64,
     next_record: u64,
     snapshot_length: u64,
+    /// Number of attempts to write a record or a snapshot so far. A call that did not increase it
+    /// has written nothing.
+    attempts: u64,
     /// The first error that left it unknown whether the file contains the last record. While it is
     /// set, the next append must begin a new file.
     failed: Option<Error>,
@@ -100,17 +107,24 @@ pub(crate) fn read(
 }
 
 fn path(directory: &Path, name: &str, number: u64) -> PathBuf {
-    directory.join(format!("{name}-{number:06}{EXTENSION}"))
+    directory.join(file_name(name, number))
 }
 
 /// Returns the numbers of all files of a journal, in no particular order.
 fn numbers(storage: &dyn Storage, directory: &Path, name: &str) -> Result<Vec<u64>> {
     let entries = storage.list(directory)?;
-    let number = |entry: &str| {
-        let rest = entry.strip_prefix(name)?.strip_prefix('-')?;
-        rest.strip_suffix(EXTENSION)?.parse().ok()
-    };
-    Ok(entries.iter().filter_map(|entry| number(&entry.name)).collect())
+    Ok(entries.iter().filter_map(|entry| number_in(&entry.name, name)).collect())
+}
+
+/// Returns the number in the name of a journal's file; `None` if the journal has no such file.
+fn number_in(entry: &str, name: &str) -> Option<u64> {
+    let rest = entry.strip_prefix(name)?.strip_prefix('-')?;
+    let number = rest.strip_suffix(EXTENSION)?.parse().ok()?;
+    (file_name(name, number) == entry).then_some(number)
+}
+
+fn file_name(name: &str, number: u64) -> String {
+    format!("{name}-{number:06}{EXTENSION}")
 }
 
 impl Journal {
@@ -128,20 +142,20 @@ impl Journal {
         let contents = match read(&**storage, directory, name)? {
             Some(contents) => contents,
             None => {
-                let journal = Self::begin(storage, directory, name, 1, 0, &first_snapshot()?)?;
-                return Ok((journal, None));
+                let snapshot = first_snapshot()?;
+                let new = NewFile::create(storage, directory, name, 1)?;
+                return Ok((Self::begin(new, 0, &snapshot)?, None));
             }
         };
         let number = contents.number;
-        for old in numbers(&**storage, directory, name)? {
-            if old < number {
-                storage.remove(&path(directory, name, old))?;
+        for entry in storage.list(directory)? {
+            let is_obsolete = match entry.name.strip_suffix(TEMPORARY) {
+                Some(rest) => number_in(rest, name).is_some(),
+                None => number_in(&entry.name, name).is_some_and(|old| old < number),
+            };
+            if is_obsolete {
+                storage.remove(&directory.join(entry.name))?;
             }
-        }
-        let temporary = temporary(directory, name);
-        match storage.remove(&temporary) {
-            Err(error) if error.is_not_found() => {}
-            removed => removed?,
         }
         let path = contents.path.clone();
         let mode = IoMode::Buffered;
@@ -168,6 +182,7 @@ impl Journal {
             length: end,
             next_record,
             snapshot_length,
+            attempts: 0,
             failed: None,
         };
         Ok((journal, Some(contents)))
@@ -175,26 +190,17 @@ impl Journal {
 
     /// Creates the file with this number, whose first record is `snapshot`, and makes it durable.
     /// The snapshot gets the record number `record`.
-    fn begin(
-        storage: &Arc<dyn Storage>,
-        directory: &Path,
-        name: &'static str,
-        number: u64,
-        record: u64,
-        snapshot: &[u8],
-    ) -> Result<Self> {
+    fn begin(new: NewFile<'_>, record: u64, snapshot: &[u8]) -> Result<Self> {
+        let NewFile { storage, directory, name, number, mut file } = new;
         let mut bytes = Vec::new();
         put(&mut bytes, record, snapshot)?;
-        let temporary = temporary(directory, name);
-        let mode = IoMode::Buffered;
-        let mut file = storage.create(&temporary, Create::Truncate, mode, Purpose::LogJournal)?;
         file.write_all_at(&bytes, 0, Purpose::LogJournal)?;
         file.sync_all(Purpose::LogJournal)?;
         let path = path(directory, name, number);
         // A crash before the rename is safe: the file with the next lower number is still the
         // journal.
-        storage.rename(&temporary, &path)?;
-        storage.sync_directory(directory)?;
+        storage.rename(&temporary(directory, name, number), &path)?;
+        patiently(|| storage.sync_directory(directory))?;
         let length = bytes.len() as u64;
         Ok(Self {
             storage: Arc::clone(storage),
@@ -206,6 +212,7 @@ impl Journal {
             length,
             next_record: record + 1,
             snapshot_length: length,
+            attempts: 0,
             failed: None,
         })
     }
@@ -230,12 +237,18 @@ impl Journal {
         is_durable: bool,
         snapshot: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<()> {
-        let is_outgrown = self.length > REWRITE_MIN.max(GROWTH * self.snapshot_length);
-        if self.failed.is_some() || is_outgrown {
+        if self.failed.is_some() {
             return self.rewrite(&snapshot()?);
+        }
+        if self.length > REWRITE_MIN.max(GROWTH * self.snapshot_length) {
+            match self.rewrite(&snapshot()?) {
+                Err(_) if self.failed.is_none() => {}
+                rewritten => return rewritten,
+            }
         }
         let mut bytes = Vec::new();
         put(&mut bytes, self.next_record, record)?;
+        self.attempts += 1;
         let written =
             self.file.write_all_at(&bytes, self.length, Purpose::LogJournal).and_then(|()| {
                 if is_durable { self.file.sync_data(Purpose::LogJournal) } else { Ok(()) }
@@ -277,28 +290,64 @@ impl Journal {
     /// # Errors
     /// I/O errors.
     pub(crate) fn rewrite(&mut self, snapshot: &[u8]) -> Result<()> {
-        let next = Self::begin(
-            &self.storage,
-            &self.directory,
-            self.name,
-            self.number + 1,
-            self.next_record,
-            snapshot,
-        );
-        let old = match next {
-            Ok(next) => std::mem::replace(self, next),
-            Err(error) => {
-                // The new file may or may not exist. The next attempt must use a higher number:
-                // only then does its file certainly supersede this one.
-                self.number += 1;
-                self.failed = Some(error.clone());
-                return Err(error);
-            }
-        };
+        let (storage, directory) = (Arc::clone(&self.storage), self.directory.clone());
+        let new = NewFile::create(&storage, &directory, self.name, self.number + 1)?;
+        self.attempts += 1;
+        let number = new.number;
+        let mut next = Self::begin(new, self.next_record, snapshot).inspect_err(|error| {
+            // The new file may or may not exist. The next attempt must use a higher number: only
+            // then does its file certainly supersede this one.
+            self.number = number;
+            self.failed = Some(error.clone());
+        })?;
+        next.attempts = self.attempts;
+        let old = std::mem::replace(self, next);
         drop(old.file);
         // If the old file cannot be removed now, it is removed when the journal is next opened.
         let _ = self.storage.remove(&old.path);
         Ok(())
+    }
+
+    /// Returns the number of attempts to write a record or a snapshot so far. A call that failed
+    /// and did not increase it has written nothing.
+    pub(crate) fn attempts(&self) -> u64 {
+        self.attempts
+    }
+}
+
+/// A file that is to become a journal. It has a temporary name.
+struct NewFile<'a> {
+    storage: &'a Arc<dyn Storage>,
+    directory: &'a Path,
+    name: &'static str,
+    number: u64,
+    file: Box<dyn WriteFile>,
+}
+
+impl<'a> NewFile<'a> {
+    /// Creates the file. Its number is `number` or, if this journal did not create the file that
+    /// has this number, the next one that is free.
+    fn create(
+        storage: &'a Arc<dyn Storage>,
+        directory: &'a Path,
+        name: &'static str,
+        mut number: u64,
+    ) -> Result<Self> {
+        loop {
+            match storage.metadata(&path(directory, name, number)) {
+                Err(error) if error.is_not_found() => {
+                    let (path, mode) = (temporary(directory, name, number), IoMode::Buffered);
+                    match storage.create(&path, Create::New, mode, Purpose::LogJournal) {
+                        Ok(file) => return Ok(Self { storage, directory, name, number, file }),
+                        Err(error) if error.source.kind() == AlreadyExists => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                Err(error) => return Err(error.into()),
+                Ok(_) => {}
+            }
+            number += 1;
+        }
     }
 }
 
@@ -307,6 +356,6 @@ fn put(bytes: &mut Vec<u8>, number: u64, record: &[u8]) -> Result<()> {
         .map_err(|error| Error::new(ErrorKind::InvalidArgument, error.to_string()))
 }
 
-fn temporary(directory: &Path, name: &str) -> PathBuf {
-    directory.join(format!("{name}{EXTENSION}{TEMPORARY}"))
+fn temporary(directory: &Path, name: &str, number: u64) -> PathBuf {
+    directory.join(file_name(name, number) + TEMPORARY)
 }

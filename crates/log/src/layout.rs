@@ -22,6 +22,7 @@ use tailwater_io::Storage;
 
 use crate::Result;
 use crate::catalog::PartitionId;
+use crate::patience::patiently;
 
 /// Name of the file that is locked while the log is open.
 pub(crate) const LOCK: &str = "LOCK";
@@ -59,7 +60,7 @@ pub(crate) fn parse_incarnation(name: &str) -> Option<(u32, u64)> {
 /// Removes the directory of an incarnation and its files. Errors are ignored: what remains is
 /// removed when the log is next opened.
 pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
-    let Ok(entries) = storage.list(directory) else { return };
+    let Ok(entries) = patiently(|| storage.list(directory)) else { return };
     for entry in entries {
         let _ = storage.remove(&directory.join(entry.name));
     }

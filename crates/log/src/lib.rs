@@ -60,6 +60,7 @@ mod offsets;
 mod options;
 mod panics;
 mod partition;
+mod patience;
 mod scheduler;
 mod segment;
 pub mod storage;
@@ -77,7 +78,7 @@ pub use partition::{
     Appended, Partition, PartitionStats, Piece, Polled, PolledMessage, PolledMessages, Recovered,
     Strategy, VerifiedBatch,
 };
-pub use storage::{Clock, SharedMemory, Storage};
+pub use storage::{Clock, DescriptorBudget, SharedMemory, Storage};
 pub use ticket::Ticket;
 
 #[doc(inline)]

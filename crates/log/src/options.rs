@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::storage::{Clock, PosixStorage, SharedMemory, Storage, SystemClock};
+use crate::storage::{Clock, DescriptorBudget, PosixStorage, SharedMemory, Storage, SystemClock};
 use crate::{Error, Result};
 
 /// Defines setters. Each line contains the name of a method, the field that the method sets, and
@@ -247,6 +247,10 @@ pub struct LogOptions {
     pub storage: Arc<dyn Storage>,
     /// The source of time.
     pub clock: Arc<dyn Clock>,
+    /// The budget of file descriptors. It bounds the number of open files, whatever the number of
+    /// partitions and segments: the least recently used files are closed. By default it is the
+    /// budget of the process, whose limit is the process's limit on open files.
+    pub descriptor_budget: DescriptorBudget,
     /// The memory that holds the tails (the recent batches) of topics with durability `process`.
     pub tail_memory: TailMemory,
     /// I/O mode of writes to segments.
@@ -287,6 +291,7 @@ impl Default for LogOptions {
             create_if_missing: true,
             storage: Arc::new(PosixStorage::new()),
             clock: Arc::new(SystemClock),
+            descriptor_budget: DescriptorBudget::of_process(),
             tail_memory: TailMemory::default(),
             append_io_mode: IoModeChoice::default(),
             syncs_appends: false,
@@ -312,6 +317,7 @@ impl LogOptions {
         with_create_if_missing, create_if_missing: bool;
         with_storage, storage: Arc<dyn Storage>;
         with_clock, clock: Arc<dyn Clock>;
+        with_descriptor_budget, descriptor_budget: DescriptorBudget;
         with_tail_memory, tail_memory: TailMemory;
         with_append_io_mode, append_io_mode: IoModeChoice;
         with_syncs_appends, syncs_appends: bool;

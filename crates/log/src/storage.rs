@@ -40,6 +40,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A [`DescriptorBudget`] limits the number of open files of all logs in a process, see
+//! [`LogOptions::descriptor_budget`](crate::LogOptions::descriptor_budget).
+//!
 //! The types are those of crate `tailwater-io`. Its feature `sim` adds a simulated disk and
 //! simulated shared memory. With them and [`ManualClock`], an application can test what a crash
 //! leaves of its log.
@@ -54,7 +57,7 @@ pub use tailwater_io::posix::PosixStorage;
 pub use tailwater_io::shared_memory::PosixSharedMemory;
 #[doc(inline)]
 pub use tailwater_io::{
-    Capabilities, Clock, Create, DirectIo, DirectoryEntry, Error, FileIdentity, FileLock,
-    FileMetadata, IoMode, ListedEntry, Operation, Purpose, ReadFile, Result, SharedMemory,
-    Statistics, Storage, WriteFile,
+    Capabilities, Clock, Create, DescriptorBudget, DirectIo, DirectoryEntry, Error, FileIdentity,
+    FileLock, FileMetadata, IoMode, ListedEntry, Operation, Purpose, ReadFile, Result,
+    SharedMemory, Statistics, Storage, WriteFile,
 };

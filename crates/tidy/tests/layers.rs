@@ -83,6 +83,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "workers",
             "backpressure",
             "panics",
+            "patience",
             "error",
             "storage",
             "sync",

@@ -348,7 +348,12 @@ impl Catalog {
         changes.iter().for_each(|change| next.apply(change));
         // All changes are in one record, so that a crash leaves either all of them or none.
         let record = Change::encode(&changes)?;
+        let attempts = inner.journal.attempts();
         let appended = inner.journal.append(&record, true, || next.to_snapshot());
+        if appended.is_err() && inner.journal.attempts() == attempts {
+            // Nothing was written, for example because no descriptor was left.
+            return appended;
+        }
         if appended.is_err() {
             let before = inner.state.to_snapshot();
             let rewritten = before.and_then(|before| inner.journal.rewrite(&before));

@@ -21,15 +21,16 @@ use tailwater_io::FileLock;
 use tailwater_io::thread::Thread;
 
 use super::{Log, run_pending};
-use crate::Result;
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
 use crate::offsets::Offsets;
 use crate::panics;
 use crate::partition::Partition;
 use crate::sync::Mutex;
+use crate::tail::MemoryKind;
 use crate::tail::sizing::Tuner;
 use crate::ticket::Ticket;
+use crate::{Error, Result};
 
 /// The parts of an open log that closing it needs.
 pub(super) struct Closing {
@@ -56,9 +57,9 @@ impl Log {
     ///
     /// # Errors
     /// The first error of a partition or of the consumers' offsets. If the log uses shared memory,
-    /// the unpersisted batches then remain in it. Invalid argument, if a function that the log
-    /// calls, such as one registered with [`Ticket::on_complete`], calls this, because closing
-    /// would wait for the function.
+    /// the unpersisted batches then remain in it, and the error states their number. Invalid
+    /// argument, if a function that the log calls, such as one registered with
+    /// [`Ticket::on_complete`], calls this, because closing would wait for the function.
     pub fn close(&self) -> Result<()> {
         self.check_may_wait()?;
         let close = || {
@@ -128,6 +129,8 @@ impl Closing {
     /// Closes all partitions and syncs the consumers' offsets, which is step 1 of the module's
     /// description.
     fn persist_all(&self) -> Result<()> {
+        // Consumers need no files any more; the partitions may need their descriptors.
+        self.env.segment_files.open.cursors.forget_all();
         let tickets: Vec<Ticket> = self.partitions.values().map(|it| it.close()).collect();
         let mut outcome = Ok(());
         if self.threads.is_empty() {
@@ -140,6 +143,31 @@ impl Closing {
             }
             outcome = outcome.and(ticket.wait());
         }
-        outcome.and(self.offsets.sync())
+        outcome.map_err(|error| self.with_unpersisted(error)).and(self.offsets.sync())
+    }
+
+    /// Adds to the error of a partition what happens to the acknowledged messages that are not
+    /// persisted.
+    fn with_unpersisted(&self, error: Error) -> Error {
+        let unpersisted = |kind| {
+            let counts = self.partitions.values().map(|it| it.acknowledged_in_memory(kind));
+            let counts: Vec<u64> = counts.filter(|count| *count > 0).collect();
+            (counts.iter().sum::<u64>(), counts.len())
+        };
+        let mut error = error;
+        if let (lost @ 1.., partitions) = unpersisted(MemoryKind::Private) {
+            error = error.while_doing(format_args!(
+                "{lost} messages of {partitions} partitions with durability 'memory' are lost"
+            ));
+        }
+        if let (kept @ 1.., partitions) = unpersisted(MemoryKind::Shared) {
+            let shared = self.env.memory.shared().and_then(|shared| shared.directory());
+            let place = shared.map_or(String::new(), |path| format!(" {}", path.display()));
+            error = error.while_doing(format_args!(
+                "{kept} messages of {partitions} partitions are not in segments: they stay in the \
+                 shared memory{place}, from which the next opening recovers them"
+            ));
+        }
+        error
     }
 }

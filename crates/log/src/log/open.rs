@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater_io::buffer::{ALIGNMENT, BufferPool};
+use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::kernel::{Memory, System};
 use tailwater_io::probe::{Access, Answer, probe};
 use tailwater_io::shared_memory::{PosixSharedMemory, Sibling, siblings};
@@ -17,8 +17,9 @@ use crate::identity::LastOpening;
 use crate::options::{IoModeChoice, LogOptions, TailMemory};
 use crate::partition::Partition;
 use crate::partition::recovery::{self, Recovered};
+use crate::patience::Patience;
 use crate::scheduler::Scheduler;
-use crate::segment::{Cursors, SegmentFiles};
+use crate::segment::{OpenFiles, REWRITES_MAX, SegmentFiles};
 use crate::tail::ChunkPool;
 use crate::tail::sizing::automatic_limit;
 use crate::tail::survivors::Survivors;
@@ -82,6 +83,10 @@ pub(super) fn open_env(
     report: &mut OpenReport,
 ) -> Result<Env> {
     let storage = &options.storage;
+    let budget = &options.descriptor_budget;
+    // Reserved first, because the capacity that is left bounds the number of cursors.
+    let reserved = budget.reserve(own_descriptors(options.persisters));
+    let read_bytes_max = options.read_ahead_bytes_max;
     let (append_mode, append_block) =
         choose(storage, &directory, options.append_io_mode, Access::Write, "append", report)?;
     let (read_mode, _) =
@@ -119,13 +124,14 @@ pub(super) fn open_env(
     };
     let memory = ChunkPool::new(shared, is_shared, limit, Arc::clone(&backpressure))?;
     Ok(Env {
-        segment_files: SegmentFiles {
-            storage: Arc::clone(storage),
-            append_mode,
-            syncs_appends: options.syncs_appends,
-            read_mode,
-            read_buffers: BufferPool::new(options.read_ahead_bytes_max),
-        },
+        segment_files: Arc::new(SegmentFiles::new(
+            Arc::clone(storage),
+            [append_mode, read_mode],
+            options.syncs_appends,
+            read_bytes_max,
+            OpenFiles::new(budget.clone(), read_bytes_max),
+        )),
+        reserved: Some(reserved),
         clock: Arc::clone(&options.clock),
         directory,
         log: id,
@@ -136,10 +142,28 @@ pub(super) fn open_env(
         backpressure,
         scheduler: Arc::new(Scheduler::default()),
         workers: Workers::default(),
-        cursors: Cursors::new(options.read_ahead_bytes_max),
+        closing_patience: Patience::default(),
         partition_unpersisted_bytes_max: options.partition_unpersisted_bytes_max,
         batch_bytes_max: options.batch_bytes_max,
     })
+}
+
+/// Descriptors of a log that are always in use: the lock and two journals.
+const ALWAYS_OPEN: usize = 3;
+/// Descriptors that a thread of the log may need in addition to those of segments: a file and a
+/// directory.
+const DESCRIPTORS_OF_A_THREAD: usize = 2;
+/// Maximum number of threads that are assumed to create regions of shared memory simultaneously.
+const APPENDING_THREADS_MAX: usize = 16;
+
+/// Returns the number of descriptors that a log needs in addition to those of its segments.
+fn own_descriptors(persisters: usize) -> usize {
+    // The persisters, the thread that writes offsets, and a caller that changes the catalog.
+    let threads = persisters + 2;
+    let appending = std::thread::available_parallelism().map_or(1, usize::from);
+    let rewrites = REWRITES_MAX * DESCRIPTORS_OF_A_THREAD;
+    let appending = appending.min(APPENDING_THREADS_MAX);
+    ALWAYS_OPEN + threads * DESCRIPTORS_OF_A_THREAD + rewrites + appending
 }
 
 /// Checks `left`, the shared memory that the log's last process used, if it is not the one that
@@ -307,7 +331,7 @@ pub(super) fn open_partitions(
                 let left = survivors.take(id, *incarnation);
                 let options = info.options.clone();
                 let (opened, recovered) =
-                    recovery::open(env, catalog, id, *incarnation, options, left);
+                    recovery::open(env, catalog, id, *incarnation, options, left)?;
                 partitions.insert(id, opened);
                 if recovered.is_notable() {
                     report.partitions.push((id, recovered));

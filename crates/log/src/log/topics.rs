@@ -6,6 +6,7 @@ use super::{Log, closed};
 use crate::catalog::{PartitionId, TopicId, TopicInfo};
 use crate::options::{Durability, TopicOptions};
 use crate::partition::Partition;
+use crate::patience::patiently;
 use crate::sync::Guard;
 use crate::{Error, Result, layout};
 
@@ -138,7 +139,7 @@ impl Log {
         let parent = layout::partitions_directory(&self.env.directory, id.stream, id.topic);
         let mut above = Some(parent.as_path());
         while let Some(directory) = above.filter(|above| above.starts_with(&self.env.directory)) {
-            self.env.segment_files.storage.sync_directory(directory)?;
+            patiently(|| self.env.segment_files.storage.sync_directory(directory))?;
             above = directory.parent();
         }
         Ok(created)

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use tailwater_format::message::name::Kind;
 
 use super::owner::{Command, Completions, Effect, Health, Owner, SegmentPosition, complete_all};
+use super::removal::Truncation;
 use super::{Files, Partition, Snapshot};
 use crate::layout;
 use crate::offsets::Offsets;
 use crate::panics;
+use crate::patience::patiently;
 use crate::segment::dense;
 use crate::ticket::Ticket;
 use crate::{Error, ErrorKind, Result};
@@ -88,9 +90,18 @@ impl Partition {
         self.env.backpressure.changed();
     }
 
+    /// Like [`Self::refuse_appends`], unless the error only says that no descriptor is left: then
+    /// nothing was changed, and the call can be repeated.
+    fn refuse_appends_if_final(&self, error: &Error) -> Completions {
+        match error.kind() {
+            ErrorKind::OutOfDescriptors => Completions::new(),
+            _ => self.refuse_appends(error),
+        }
+    }
+
     /// Refuses appends from now on, until the log is opened again. Returns the completers of the
     /// unacknowledged appends, each with the error. The caller must complete them.
-    fn refuse_appends(&self, error: &Error) -> Completions {
+    pub(super) fn refuse_appends(&self, error: &Error) -> Completions {
         let mut owner = self.owner.lock();
         owner.fail(error);
         // If batches of a dead process are still being recovered, only those batches are in memory.
@@ -156,7 +167,7 @@ impl Partition {
             Effect::Harden => self.do_harden(&mut files, &mut completions),
             Effect::Retain => self.do_retain(&mut files),
             Effect::Install(rewritten) => self.install(&mut files, &rewritten),
-            Effect::Close => self.do_close(&mut files),
+            Effect::Close => self.do_close(&mut files, &mut completions),
             Effect::Delete => {
                 self.do_delete(&mut files, &mut completions);
                 Ok(())
@@ -206,9 +217,9 @@ impl Partition {
         match &mut files.writer {
             // A failed sync is never retried: the system may have dropped the pages that it could
             // not write, and a second sync could falsely succeed.
-            Some(writer) if is_synced => {
-                writer.sync().inspect_err(|error| completions.extend(self.refuse_appends(error)))
-            }
+            Some(writer) if is_synced => writer
+                .sync()
+                .inspect_err(|error| completions.extend(self.refuse_appends_if_final(error))),
             _ => Ok(()),
         }
     }
@@ -216,9 +227,9 @@ impl Partition {
     fn do_harden(&self, files: &mut Files, completions: &mut Completions) -> Result<()> {
         self.owner.lock().is_hardened = true;
         match &mut files.writer {
-            Some(writer) => {
-                writer.harden().inspect_err(|error| completions.extend(self.refuse_appends(error)))
-            }
+            Some(writer) => writer
+                .harden()
+                .inspect_err(|error| completions.extend(self.refuse_appends_if_final(error))),
             None => Ok(()),
         }
     }
@@ -237,9 +248,13 @@ impl Partition {
         let incarnation = self.catalog.reserve_incarnations(1);
         let old_incarnation = self.owner.lock().incarnation;
         let directory = self.directory(incarnation);
-        self.env.segment_files.storage.create_directory(&directory)?;
-        if let Some(parent) = directory.parent() {
-            self.env.segment_files.storage.sync_directory(parent)?;
+        let storage = &self.env.segment_files.storage;
+        storage.create_directory(&directory)?;
+        if let Some(parent) = directory.parent()
+            && let Err(error) = patiently(|| storage.sync_directory(parent))
+        {
+            self.remove_directory(incarnation);
+            return Err(error.into());
         }
         // A crash before the catalog's change is safe: the catalog does not name the new directory,
         // and opening the log removes it.
@@ -270,7 +285,7 @@ impl Partition {
             owner.become_incarnation(fresh);
             self.snapshot.store(Some(Arc::new(Snapshot::empty(incarnation))));
         }
-        self.env.cursors.forget(self.id);
+        self.env.segment_files.open.cursors.forget(self.id);
         self.remove_directory(old_incarnation);
         Ok(())
     }
@@ -321,14 +336,13 @@ impl Partition {
         // The segment being written is sealed first, so that it can be removed as a whole or cut.
         if let Some(writer) = &mut files.writer {
             let data_end = self.owner.lock().persisted.end.position;
-            writer.seal(&self.env.segment_files, data_end)?;
+            writer.seal(data_end)?;
             files.writer = None;
         }
         self.forget_from(&snapshot, stay, offset);
-        let removed = self.remove_from(files, &snapshot, stay, last.map(|last| (&**last, cut)));
-        // Some of the files may already be removed. The next opening finds a partition that is
-        // truncated to some extent; until then, nothing must be appended.
-        removed.inspect_err(|error| completions.extend(self.refuse_appends(error)))
+        let last = last.map(|last| (Arc::clone(last), cut));
+        files.truncation = Some(Truncation::new(&snapshot, stay, last));
+        self.continue_truncation(files, completions)
     }
 
     fn install(&self, files: &mut Files, rewritten: &dense::Rewritten) -> Result<()> {
@@ -364,19 +378,26 @@ impl Partition {
         Ok(())
     }
 
-    fn do_close(&self, files: &mut Files) -> Result<()> {
+    fn do_close(&self, files: &mut Files, completions: &mut Completions) -> Result<()> {
+        self.persist_delayed(files, completions);
         let (data_end, unpersisted, failure) = {
             let mut owner = self.owner.lock();
             let failure = match &owner.health {
                 Health::NoSpace { error, .. } | Health::Failed(error) => Some(error.clone()),
+                Health::Delayed { .. } => owner.delay_error(),
                 Health::Good | Health::Closed | Health::Deleted => None,
             };
+            if let Some(error) = &failure {
+                completions.extend(owner.drop_unacknowledged(&self.env, error));
+            }
             owner.health = Health::Closed;
             owner.schedule.wants_space = false;
             owner.schedule.wants_rewrite = false;
-            (owner.persisted.end, owner.has_unpersisted(), failure)
+            owner.schedule.rewrites_ns = None;
+            let unpersisted = owner.has_unpersisted() || owner.awaits_truncation;
+            (owner.persisted.end, unpersisted, failure)
         };
-        self.env.cursors.forget(self.id);
+        self.env.segment_files.open.cursors.forget(self.id);
         // The remaining padded segments are not rewritten: after this command, another process may
         // open the log.
         files.padded.clear();
@@ -388,7 +409,7 @@ impl Partition {
         {
             let segment = writer.segment().start();
             let end = if data_end.segment == segment { data_end.position } else { 0 };
-            writer.seal(&self.env.segment_files, end)?;
+            self.with_patience(|| writer.seal(end))?;
         }
         match failure {
             Some(error) if unpersisted => Err(error.while_doing("not everything is persisted")),
@@ -397,6 +418,35 @@ impl Partition {
                 Err(Error::new(ErrorKind::Internal, "closed before everything was persisted"))
             }
             None => Ok(()),
+        }
+    }
+
+    /// Before the partition is closed, persists the batches that could not be persisted because no
+    /// descriptor was left. If none becomes free for a while, gives up.
+    fn persist_delayed(&self, files: &mut Files, completions: &mut Completions) {
+        let is_delayed = self.owner.lock().delay_error().is_some();
+        if !is_delayed {
+            return;
+        }
+        // Ignore the outcome: the owner's field `health` has the error.
+        let _ = self.with_patience(|| {
+            if self.owner.lock().awaits_truncation {
+                self.continue_truncation(files, completions)?;
+            }
+            self.persist_all(files, completions)
+        });
+    }
+
+    /// Makes a call that opens files. If no descriptor is left, pauses and repeats the call. All
+    /// partitions of the log together pause for a limited time.
+    fn with_patience(&self, mut call: impl FnMut() -> Result<()>) -> Result<()> {
+        loop {
+            let made = call();
+            let is_short =
+                made.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutOfDescriptors);
+            if !is_short || !self.env.closing_patience.pause() {
+                return made;
+            }
         }
     }
 
@@ -412,7 +462,7 @@ impl Partition {
             self.snapshot.store(Some(Arc::new(Snapshot::empty(owner.incarnation))));
             owner.incarnation
         };
-        self.env.cursors.forget(self.id);
+        self.env.segment_files.open.cursors.forget(self.id);
         self.remove_directory(incarnation);
     }
 }

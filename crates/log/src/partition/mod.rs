@@ -85,6 +85,7 @@ pub use polled::{Piece, Polled, PolledMessage, PolledMessages};
 pub use recovery::Recovered;
 
 use owner::Owner;
+use removal::Truncation;
 
 use crate::Error;
 use crate::catalog::{Catalog, PartitionId};
@@ -93,8 +94,8 @@ use crate::options::TopicOptions;
 use crate::segment::{Segment, SegmentWriter, dense};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Guard, Mutex, Published};
-use crate::tail::Chunk;
 use crate::tail::survivors::Survivor;
+use crate::tail::{Chunk, MemoryKind};
 
 /// A partition of an open log.
 ///
@@ -125,6 +126,8 @@ struct Files {
     unsynced: Option<PathBuf>,
     /// Batches that a dead process left in shared memory, until they are persisted.
     survivors: Vec<Survivor>,
+    /// What remains to be done of a truncation that readers already see.
+    truncation: Option<Truncation>,
 }
 
 /// A reader's view of one incarnation of a partition.
@@ -255,6 +258,27 @@ impl Partition {
     /// Returns the error with which appends are refused; `None` if they are accepted.
     pub fn failure(&self) -> Option<Error> {
         self.owner.lock().health.error(self.id)
+    }
+
+    /// Returns why the last attempt to persist failed, if appends are accepted nevertheless and the
+    /// attempt is repeated: no file descriptor is left. `None` if nothing is delayed.
+    pub fn delay(&self) -> Option<Error> {
+        self.owner.lock().delay_error()
+    }
+
+    /// Returns the number of acknowledged messages that are not persisted and in this kind of
+    /// memory.
+    pub(crate) fn acknowledged_in_memory(&self, kind: MemoryKind) -> u64 {
+        let files = self.files.lock();
+        let owner = self.owner.lock();
+        // A dead process left the batches of `survivors` in shared memory.
+        let left = |survivor: &Survivor| survivor.messages_from(owner.persisted.offset);
+        let survivors = match kind {
+            MemoryKind::Shared => files.survivors.iter().map(left).sum(),
+            MemoryKind::Private => 0,
+        };
+        let is_own = owner.tail.kind == kind && !owner.acknowledges_persisted();
+        survivors + if is_own { owner.tail.unpersisted_messages } else { 0 }
     }
 
     /// Replaces the options. The durability and the handling of partial blocks stay unchanged until

@@ -173,11 +173,12 @@ impl Partition {
     fn poll_segment(&self, snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> Result<()> {
         let offset = wanted.offset;
         let (segment, segment_end) = segment_of(snapshot, offset, end)?;
-        let mut cursor = match self.env.cursors.take(self.id, offset, segment) {
+        let files = &self.env.segment_files;
+        let mut cursor = match files.open.cursors.take(self.id, offset, segment) {
             Some(cursor) => cursor,
             None => Cursor {
                 segment: Arc::clone(segment),
-                scanner: segment.scan_for_offset(&self.env.segment_files, offset)?,
+                scanner: segment.scan_for_offset(&mut files.access(), offset)?,
             },
         };
         let mut bytes = Vec::new();
@@ -186,8 +187,9 @@ impl Partition {
             wanted.polled.pieces.push(Piece::read(bytes));
         }
         copied?;
-        if wanted.offset < segment_end {
-            self.env.cursors.keep(self.id, wanted.offset, cursor);
+        // While others wait for memory, a cursor is not worth its buffers.
+        if wanted.offset < segment_end && !files.is_memory_awaited() {
+            files.open.cursors.keep(self.id, wanted.offset, cursor);
         }
         Ok(())
     }
@@ -205,7 +207,7 @@ impl Partition {
             let Some((position, header)) = scanner.peek()? else {
                 // The last segment may have grown since the cursor was created.
                 if wanted.polled.count == 0 && scanner.position() < segment.length() {
-                    *scanner = segment.scan(&self.env.segment_files, scanner.position())?;
+                    scanner.restart(scanner.position(), segment.length())?;
                     continue;
                 }
                 if wanted.polled.count == 0 {
@@ -243,7 +245,7 @@ impl Partition {
             if wanted.offset < batch_end {
                 // The next poll begins inside this batch, but the cursor is already after the
                 // batch: it is set back.
-                *scanner = segment.scan(&self.env.segment_files, position)?;
+                scanner.restart(position, segment.length())?;
             }
         }
         Ok(())
@@ -295,7 +297,8 @@ impl Partition {
         };
         let next = snapshot.segments.get(index).map(|next| next.base_offset());
         let mut scanned_end = segment.base_offset();
-        let mut scanner = segment.scan_for_timestamp(&self.env.segment_files, timestamp_us)?;
+        let mut access = self.env.segment_files.access();
+        let mut scanner = segment.scan_for_timestamp(&mut access, timestamp_us)?;
         while let Some((_, header)) = scanner.peek()? {
             if header.base_timestamp_us >= timestamp_us {
                 return Ok(Some(header.base_offset));

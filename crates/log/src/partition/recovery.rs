@@ -144,6 +144,10 @@ pub(crate) struct End {
 /// Opens a partition. `incarnation` is the partition's incarnation in the catalog. An error or
 /// damage fences only this partition; the partition's files, and its batches in shared memory, are
 /// kept.
+///
+/// # Errors
+/// Out of descriptors, if files cannot be opened for this reason. That says nothing about the
+/// partition.
 pub(crate) fn open(
     env: &Arc<Env>,
     catalog: &Arc<Catalog>,
@@ -151,15 +155,20 @@ pub(crate) fn open(
     incarnation: u64,
     options: TopicOptions,
     survivors: Vec<Survivor>,
-) -> (Arc<Partition>, Recovered) {
+) -> Result<(Arc<Partition>, Recovered)> {
     let mut recovered = Recovered::default();
     let parts = recover(env, id, incarnation, options.clone(), &mut recovered);
-    let (owner, files, segments) = parts.unwrap_or_else(|error| {
-        let mut owner = Owner::new(env, id, incarnation, options, 0, 0, SegmentPosition::first());
-        owner.fail(&error);
-        recovered.fenced = Some(error);
-        (owner, Files::default(), Vec::new())
-    });
+    let (owner, files, segments) = match parts {
+        Ok(parts) => parts,
+        Err(error) if error.kind() == ErrorKind::OutOfDescriptors => return Err(error),
+        Err(error) => {
+            let place = SegmentPosition::first();
+            let mut owner = Owner::new(env, id, incarnation, options, 0, 0, place);
+            owner.fail(&error);
+            recovered.fenced = Some(error);
+            (owner, Files::default(), Vec::new())
+        }
+    };
     let partition = Partition::new(env, catalog, owner, files, segments);
     if recovered.fenced.is_none() && !survivors.is_empty() {
         let segments_end = {
@@ -178,7 +187,7 @@ pub(crate) fn open(
                 ));
                 let mut owner = partition.owner.lock();
                 recovered.surviving_messages = owner.persisted.offset - segments_end;
-                owner.run_out_of_space(env, &error);
+                owner.wait_for_resources(env, &error);
             }
             Err(error) => {
                 partition.fail(&error);
@@ -187,12 +196,13 @@ pub(crate) fn open(
             Ok(()) => {}
         }
     }
-    (partition, recovered)
+    Ok((partition, recovered))
 }
 
-/// Returns whether recovery can be retried: the disk is full, or other partitions hold the memory.
+/// Returns whether recovery can be retried: the disk is full, other partitions hold the memory, or
+/// no descriptor is left.
 fn is_shortage(error: &Error) -> bool {
-    matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Full)
+    matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Full | ErrorKind::OutOfDescriptors)
 }
 
 /// Recovers the state of a partition from its files.
@@ -271,15 +281,16 @@ fn recover(
 /// scans from the beginning of the segment.
 pub(crate) fn find_end(env: &Env, segment: &Segment) -> Result<End> {
     let entries = segment.read_index(&env.segment_files)?;
+    let mut access = env.segment_files.access_now();
     if let Some(last) = entries.last().copied() {
-        let mut scanner = segment.scan(&env.segment_files, last.position)?;
+        let mut scanner = segment.scan(&mut access, last.position)?;
         if scanner.is_at(&last) {
             segment.set_entries(entries);
             return scan_to_end(scanner, segment, last.position, last.offset);
         }
     }
     segment.set_entries(Vec::new());
-    scan_to_end(segment.scan(&env.segment_files, 0)?, segment, 0, segment.base_offset())
+    scan_to_end(segment.scan(&mut access, 0)?, segment, 0, segment.base_offset())
 }
 
 fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u64) -> Result<End> {
@@ -323,7 +334,7 @@ fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u
 /// the group ended. Returns the first stated length that exceeds `end`, in bytes; `None` if there
 /// is none.
 pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Option<u64>> {
-    let file = segment.file(&env.segment_files)?;
+    let file = segment.file(&mut env.segment_files.access_now())?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
     let mut position = end.position / BLOCK * BLOCK;
     while position < segment.length() {
@@ -349,7 +360,7 @@ fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<std::path::Pa
     let mut path = segment.path(Kind::Log).into_os_string();
     path.push(format!(".cut-{position}"));
     let path = std::path::PathBuf::from(path);
-    let from = segment.file(&env.segment_files)?;
+    let from = segment.file(&mut env.segment_files.access_now())?;
     let mode = IoMode::Buffered;
     let mut to =
         env.segment_files.storage.create(&path, Create::Truncate, mode, Purpose::LogAppend)?;
@@ -401,7 +412,7 @@ fn resume(
         }
         PartialBlocks::Carry if !is_dense => {
             let block = end.position / env.block * env.block;
-            let file = last.file(&env.segment_files)?;
+            let file = last.file(&mut env.segment_files.access_now())?;
             let mut buffer = AlignedBuffer::with_capacity(env.block as usize);
             let length = (end.position - block) as usize;
             let carried = file.read_span(&mut buffer, block, length, Purpose::LogRead)?.to_vec();
@@ -414,24 +425,34 @@ fn resume(
 }
 
 impl Partition {
-    /// Retries appending the batches that a dead process left in shared memory.
-    pub(super) fn retry_survivors(&self) {
+    /// Goes on with a truncation, or with appending the batches that a dead process left in shared
+    /// memory.
+    pub(super) fn resume_files(&self) {
         let mut files = self.files.lock();
-        let mut recovered = Recovered::default();
         let mut completions = Completions::new();
-        if let Err(error) = self.take_survivors(&mut files, &mut recovered, &mut completions) {
-            let mut owner = self.owner.lock();
-            if is_shortage(&error) {
-                owner.run_out_of_space(&self.env, &error);
-            } else {
-                owner.fail(&error);
-            }
-            completions.extend(owner.fail_commands(&error));
+        let resumed = match files.truncation {
+            Some(_) => self.continue_truncation(&mut files, &mut completions),
+            None => self.retry_survivors(&mut files, &mut completions),
+        };
+        if let Err(error) = resumed {
+            completions.extend(self.owner.lock().fail_commands(&error));
         }
         drop(files);
         complete_all(completions);
         // Also wakes appends that wait until recovery ends.
         self.env.backpressure.changed();
+    }
+
+    fn retry_survivors(&self, files: &mut Files, completions: &mut Completions) -> Result<()> {
+        let mut recovered = Recovered::default();
+        self.take_survivors(files, &mut recovered, completions).inspect_err(|error| {
+            let mut owner = self.owner.lock();
+            if is_shortage(error) {
+                owner.wait_for_resources(&self.env, error);
+            } else {
+                owner.fail(error);
+            }
+        })
     }
 
     /// Appends the batches that a dead process left in shared memory, if they continue the last
@@ -523,7 +544,11 @@ impl Partition {
     }
 
     /// Persists all appended batches.
-    fn persist_all(&self, files: &mut Files, completions: &mut Completions) -> Result<()> {
+    pub(super) fn persist_all(
+        &self,
+        files: &mut Files,
+        completions: &mut Completions,
+    ) -> Result<()> {
         loop {
             let group = {
                 let mut owner = self.owner.lock();

@@ -7,32 +7,75 @@ use std::sync::Arc;
 
 use tailwater_format::message::name::Kind;
 
-use super::owner::Health;
+use super::owner::{Completions, Health};
 use super::{Files, Partition, Snapshot};
 use crate::segment::Segment;
 use crate::{Error, ErrorKind, Result};
 
+/// The changes of files that complete a truncation. Each of them can be repeated.
+#[derive(Debug)]
+pub(super) struct Truncation {
+    /// The segments to remove, in the order of their offsets.
+    removed: Vec<Arc<Segment>>,
+    /// The last segment that is kept, with the position at which it is cut; `None` if no segment is
+    /// kept.
+    last: Option<(Arc<Segment>, u64)>,
+    /// The first segment. If no segment is kept, an empty one takes its place.
+    first: Option<Arc<Segment>>,
+}
+
+impl Truncation {
+    /// Creates a truncation that keeps the first `stay` segments. `last` is the last of them, with
+    /// the position at which it is cut.
+    pub(super) fn new(snapshot: &Snapshot, stay: usize, last: Option<(Arc<Segment>, u64)>) -> Self {
+        let removed = snapshot.segments.iter().skip(stay.max(1)).cloned().collect();
+        Self { removed, last, first: snapshot.segments.first().cloned() }
+    }
+}
+
 impl Partition {
-    /// Keeps the first `stay` segments and removes all others. `last` is the last segment that is
-    /// kept, with the position at which it is cut. If no segment is kept, begins an empty one.
-    pub(super) fn remove_from(
+    /// Completes a truncation that readers already see. If no descriptor is left, this is repeated
+    /// later, and nothing is appended until it has succeeded. Adds completers to `completions` as
+    /// [`Self::persist`] does.
+    pub(super) fn continue_truncation(
         &self,
         files: &mut Files,
-        snapshot: &Snapshot,
-        stay: usize,
-        last: Option<(&Segment, u64)>,
+        completions: &mut Completions,
     ) -> Result<()> {
+        let Some(truncation) = files.truncation.take() else { return Ok(()) };
+        let removed = self.remove_from(files, &truncation);
+        let mut owner = self.owner.lock();
+        let is_short =
+            removed.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutOfDescriptors);
+        owner.awaits_truncation = is_short;
+        match &removed {
+            Ok(()) => owner.has_resources(),
+            Err(error) if is_short => {
+                owner.wait_for_resources(&self.env, error);
+                files.truncation = Some(truncation);
+            }
+            // Some of the files may already be removed. The next opening finds a partition that is
+            // truncated to some extent; until then, nothing must be appended.
+            Err(error) => {
+                drop(owner);
+                completions.extend(self.refuse_appends(error));
+            }
+        }
+        removed
+    }
+
+    fn remove_from(&self, files: &mut Files, truncation: &Truncation) -> Result<()> {
         // The segments are removed from the highest offset to the lowest, so that a crash leaves no
         // hole.
-        for segment in snapshot.segments.iter().skip(stay.max(1)).rev() {
+        for segment in truncation.removed.iter().rev() {
             self.remove_segment(files, segment)?;
         }
-        match (last, snapshot.segments.first()) {
-            (Some((last, cut)), _) => self.cut(last, cut),
+        match (&truncation.last, &truncation.first) {
+            (Some((last, cut)), _) => self.cut(last, *cut),
             (None, Some(first)) => {
                 // The name of the new segment records the next offset, so the new segment is
                 // created before the last old segment is removed.
-                if !self.begin_segment(files)? {
+                if !self.begin_segment(files, Some(first))? {
                     let message = "a truncated partition has unpersisted batches";
                     return Err(Error::new(ErrorKind::Internal, message));
                 }
@@ -40,8 +83,7 @@ impl Partition {
                 // the one with the later timestamp in its name.
                 let old = first.path(Kind::Log);
                 match &mut files.writer {
-                    // The new segment has the same name, so its creation has truncated the old
-                    // file.
+                    // The new segment has the same name: the old file was truncated.
                     Some(next) if next.segment().path(Kind::Log) == old => next.sync(),
                     _ => self.remove_segment(files, first),
                 }
@@ -53,8 +95,8 @@ impl Partition {
     /// Returns the end position of the segment's last batch whose messages all have offsets below
     /// `offset`.
     pub(super) fn position_of(&self, segment: &Segment, offset: u64) -> Result<u64> {
-        let mut scanner =
-            segment.scan_for_offset(&self.env.segment_files, offset.saturating_sub(1))?;
+        let mut access = self.env.segment_files.access_now();
+        let mut scanner = segment.scan_for_offset(&mut access, offset.saturating_sub(1))?;
         let mut position = 0;
         while let Some((start, header)) = scanner.peek()? {
             let end = header.base_offset + u64::from(header.count);
@@ -88,7 +130,7 @@ impl Partition {
         self.publish(&mut owner, |old| *old = segments);
         self.publish_end(&owner);
         drop(owner);
-        self.env.cursors.forget(self.id);
+        self.env.segment_files.open.cursors.forget(self.id);
     }
 
     /// Cuts a sealed segment at a position, durably.
@@ -109,14 +151,18 @@ impl Partition {
     }
 
     /// Creates the segment of the next batch. Its name records the next offset. Later appends go to
-    /// the new segment. If there are unpersisted batches, does nothing and returns false.
-    fn begin_segment(&self, files: &mut Files) -> Result<bool> {
+    /// the new segment. If there are unpersisted batches, does nothing and returns false. `emptied`
+    /// is as for [`Self::rotate`].
+    fn begin_segment(&self, files: &mut Files, emptied: Option<&Arc<Segment>>) -> Result<bool> {
         // The owner checks under one lock that everything is persisted, and moves the position of
         // the next batch to the new segment. A batch that is appended between these two steps would
         // belong to the old segment. Persisting that batch would create the old segment's file
         // again, and thus truncate the file.
         let Some(start) = self.owner.lock().begin_segment(&self.env) else { return Ok(false) };
-        self.rotate(files, start)?;
+        self.rotate(files, start, emptied)?;
+        if let Some(writer) = &mut files.writer {
+            writer.sync_name()?;
+        }
         self.owner.lock().begun_segment(start);
         Ok(true)
     }
@@ -148,7 +194,7 @@ impl Partition {
             // The partition's next offset is not lost, even if the next segment is empty. The name
             // of that segment contains the offset, and was made durable when it was created.
             self.remove_segment(files, first)?;
-            self.env.cursors.forget_segment(first);
+            self.env.segment_files.open.cursors.forget_segment(first);
         }
         Ok(())
     }
@@ -200,7 +246,7 @@ impl Partition {
                 // still decides.) The last segment can be removed only if another segment follows
                 // it. If a batch was appended after the check above, the segment of that batch is
                 // not removed.
-                self.begin_segment(files)?;
+                self.begin_segment(files, None)?;
             }
             self.remove_oldest(files, usize::MAX, |_, next_us| next_us < oldest_us)?;
         }

@@ -24,6 +24,10 @@ use crate::segment::{Segment, SegmentWriter};
 use crate::tail::SegmentStart;
 use crate::{Error, ErrorKind, Result, layout, panics};
 
+/// Time after which the rewriting of a sealed segment is tried again if it was postponed, in
+/// nanoseconds.
+const REWRITE_RETRY_NS: u64 = 1_000_000_000;
+
 impl Scheduled for Partition {
     fn wake(&self) {
         if self.env.memory.is_refused() {
@@ -67,7 +71,7 @@ impl Partition {
                 complete_all(completions);
                 self.env.backpressure.changed();
             }
-            Step::Recover => self.retry_survivors(),
+            Step::Resume => self.resume_files(),
             Step::Command(command) => self.execute(command),
             Step::Space => self.prepare_space(),
             Step::Rewrite => self.rewrite_padded(),
@@ -120,7 +124,7 @@ impl Partition {
         let is_other =
             files.writer.as_ref().is_none_or(|writer| writer.segment().start() != group.segment);
         if is_other {
-            self.rotate(files, group.segment)?;
+            self.rotate(files, group.segment, None)?;
         }
         let Some(writer) = &mut files.writer else {
             return Err(Error::new(ErrorKind::Internal, "there is no segment to write to"));
@@ -130,8 +134,14 @@ impl Partition {
         writer.write(&parts, group.position, group.batch_bytes)
     }
 
-    /// Seals the last segment and begins another.
-    pub(super) fn rotate(&self, files: &mut Files, start: SegmentStart) -> Result<()> {
+    /// Seals the last segment and begins another. `emptied` is a segment that a truncation empties;
+    /// if the new segment has its name, it takes over its file.
+    pub(super) fn rotate(
+        &self,
+        files: &mut Files,
+        start: SegmentStart,
+        emptied: Option<&Arc<Segment>>,
+    ) -> Result<()> {
         let (data_end, incarnation, durability, segment_bytes) = {
             let owner = self.owner.lock();
             let options = &owner.options;
@@ -142,27 +152,37 @@ impl Partition {
         if let Some(writer) = &mut files.writer {
             let segment = Arc::clone(writer.segment());
             if segment.base_offset() > start.base_offset {
-                // An earlier segment must not be created again: creating a segment truncates its
-                // file.
+                // An earlier segment must not be begun again: its file would be truncated.
                 let (last, next) = (segment.base_offset(), start.base_offset);
                 let message = format!("segment {next} of {} would follow segment {last}", self.id);
                 return Err(Error::new(ErrorKind::Internal, message));
             }
             let end = if data_end.segment == segment.start() { data_end.position } else { 0 };
-            writer.seal(&self.env.segment_files, end)?;
+            writer.seal(end)?;
             if writer.is_padded() {
                 files.padded.push(segment);
             }
             files.writer = None;
         }
-        let writer = SegmentWriter::create(
-            &self.env.segment_files,
-            &directory,
-            start,
-            incarnation,
-            durability,
-            segment_bytes,
-        )?;
+        let env_files = &self.env.segment_files;
+        let has_file =
+            |segment: &&Arc<Segment>| segment.start() == start && segment.generation() == 0;
+        let snapshot = self.snapshot();
+        let writer = if snapshot.segments.iter().chain(emptied).any(|it| has_file(&it)) {
+            let segment = Arc::new(Segment::new(&directory, start, 0, incarnation, 0));
+            segment.set_entries(Vec::new());
+            SegmentWriter::resume(env_files, &segment, 0, durability, segment_bytes)?
+        } else {
+            let length_max = segment_bytes;
+            SegmentWriter::create(
+                env_files,
+                &directory,
+                start,
+                incarnation,
+                durability,
+                length_max,
+            )?
+        };
         let segment = Arc::clone(writer.segment());
         files.writer = Some(writer);
         let mut owner = self.owner.lock();
@@ -190,10 +210,7 @@ impl Partition {
 
     fn prepare_space(&self) {
         let mut files = self.files.lock();
-        let wants_more = files.writer.as_mut().is_some_and(|writer| {
-            writer.prepare();
-            writer.wants_space()
-        });
+        let wants_more = files.writer.as_mut().is_some_and(SegmentWriter::prepare);
         self.owner.lock().schedule.wants_space = wants_more;
     }
 
@@ -215,9 +232,15 @@ impl Partition {
     /// its installation. A segment that cannot be copied stays as it is.
     fn rewrite_padded(&self) {
         let mut files = self.files.lock();
+        let mut is_postponed = false;
         let rewriting = files.rewriting.take().or_else(|| {
             let segment = files.padded.pop()?;
-            dense::Rewriting::begin(&self.env.segment_files, &segment).ok()
+            let begun = dense::Rewriting::begin(&self.env.segment_files, &segment);
+            if begun.as_ref().is_err_and(dense::is_postponed) {
+                is_postponed = true;
+                files.padded.push(segment);
+            }
+            begun.ok()
         });
         let mut rewritten = None;
         match rewriting.map(|rewriting| rewriting.advance(&self.env.segment_files)) {
@@ -227,7 +250,11 @@ impl Partition {
         }
         let has_more = files.rewriting.is_some() || !files.padded.is_empty();
         let mut owner = self.owner.lock();
-        owner.schedule.wants_rewrite = has_more;
+        owner.schedule.wants_rewrite = has_more && !is_postponed;
+        if is_postponed {
+            let now_ns = self.env.clock.monotonic_ns();
+            owner.schedule.rewrites_ns = Some(now_ns + REWRITE_RETRY_NS);
+        }
         if let Some(rewritten) = rewritten {
             owner.schedule.commands.push_back(Command::unattended(Effect::Install(rewritten)));
         }

@@ -15,11 +15,14 @@ use crate::sync::Mutex;
 const KEPT_MAX: usize = 32;
 /// At most one cursor is kept for every `BYTES_PER_CURSOR` bytes of the limit on read-ahead memory.
 const BYTES_PER_CURSOR: usize = 2 << 20;
+/// At most one cursor, with up to two files, is kept for this many descriptors.
+const DESCRIPTORS_PER_CURSOR: usize = 8;
 
 /// A cursor: the scanner of a poll, positioned where the poll ended.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    /// The segment that the scanner reads. Its file stays open as long as the cursor exists.
+    /// The segment that the scanner reads. The segment's file stays open as long as the cursor
+    /// exists.
     pub(crate) segment: Arc<Segment>,
     pub(crate) scanner: Scanner,
 }
@@ -34,10 +37,12 @@ pub(crate) struct Cursors {
 }
 
 impl Cursors {
-    /// Creates an empty set of cursors. A kept cursor holds read-ahead memory. The number of kept
-    /// cursors is therefore limited, so that most of that memory is left for active scans.
-    pub(crate) fn new(read_ahead_bytes_max: usize) -> Self {
-        let kept_max = (read_ahead_bytes_max / BYTES_PER_CURSOR).min(KEPT_MAX);
+    /// Creates an empty set of cursors. A kept cursor holds read-ahead memory and descriptors. The
+    /// number of kept cursors is therefore limited, so that most of them are left for active scans.
+    pub(super) fn new(read_ahead_bytes_max: usize, descriptors_max: usize) -> Self {
+        let kept_max = (read_ahead_bytes_max / BYTES_PER_CURSOR)
+            .min(descriptors_max / DESCRIPTORS_PER_CURSOR)
+            .min(KEPT_MAX);
         Self { kept_max, kept: Mutex::default() }
     }
 
@@ -65,6 +70,22 @@ impl Cursors {
         };
         // Dropping a cursor may wait for its requests in flight. Do it after the lock is released.
         drop(dropped);
+    }
+
+    /// Drops the least recently used cursor, which returns its memory and its descriptors. Returns
+    /// false if there is none.
+    pub(super) fn drop_oldest(&self) -> bool {
+        let oldest = {
+            let mut kept = self.kept.lock();
+            (!kept.is_empty()).then(|| kept.remove(0))
+        };
+        // Dropping a cursor may wait for its requests in flight. Do it after the lock is released.
+        oldest.is_some()
+    }
+
+    /// Drops all cursors.
+    pub(crate) fn forget_all(&self) {
+        self.forget_where(|_, _| true);
     }
 
     /// Drops all cursors of a partition.

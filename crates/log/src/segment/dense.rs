@@ -25,7 +25,7 @@ use tailwater_io::{Create, Purpose};
 use super::files::SegmentFiles;
 use super::index::INTERVAL;
 use super::{Scanner, Segment};
-use crate::Result;
+use crate::{Error, ErrorKind, Result};
 
 /// A step of copying ends when it has copied this many bytes. Steps are short so that other
 /// partitions can be persisted between them.
@@ -52,6 +52,14 @@ pub(crate) struct Rewriting {
     entries: Vec<Entry>,
     /// Number of bytes copied so far, which is the position in the new file.
     position: u64,
+}
+
+/// Returns whether a copy that could not be begun may be possible later: too many segments are
+/// being rewritten, or no descriptor is left.
+pub(crate) fn is_postponed(error: &Error) -> bool {
+    let has_no_memory =
+        error.io_error().is_some_and(|error| error.kind() == std::io::ErrorKind::OutOfMemory);
+    has_no_memory || error.kind() == ErrorKind::OutOfDescriptors
 }
 
 /// The result of one step of copying.
@@ -81,7 +89,7 @@ impl Rewriting {
     /// Begins copying the batches of a sealed segment.
     ///
     /// # Errors
-    /// I/O errors.
+    /// I/O errors. Those of [`is_postponed`] mean that copying may be possible later.
     pub(crate) fn begin(files: &SegmentFiles, old: &Arc<Segment>) -> Result<Box<Self>> {
         let new =
             Segment::new(old.directory(), old.start(), old.generation() + 1, old.incarnation(), 0);
@@ -90,11 +98,7 @@ impl Rewriting {
         let (old, new) = (Arc::clone(old), Arc::new(new));
         let (old_length, temporary) = (old.length(), PathBuf::from(temporary));
         let rewritten = Rewritten { old, new, old_length, temporary };
-        let begun = rewritten.open(files);
-        if begun.is_err() {
-            rewritten.discard(files);
-        }
-        let (scanner, writer) = begun?;
+        let (scanner, writer) = rewritten.open(files)?;
         let entries = Vec::new();
         Ok(Box::new(Self { rewritten, scanner, writer, entries, position: 0 }))
     }
@@ -154,12 +158,20 @@ impl Rewriting {
 }
 
 impl Rewritten {
+    /// Opens the segment, and creates the file of the copy.
     fn open(&self, files: &SegmentFiles) -> Result<(Scanner, SequentialWriter)> {
+        let memory = files.rewrite_memory(&self.temporary)?;
+        let from = self.old.file(&mut files.access_now())?;
+        let scanner = Scanner::with_buffers(from, 0..self.old_length, memory)?;
         let (mode, purpose) = (files.append_mode, Purpose::LogAppend);
-        let file = files.storage.create(&self.temporary, Create::Truncate, mode, purpose)?;
+        // No other rewrite of this log can have left the file: it would have removed it.
+        let file = files.storage.create(&self.temporary, Create::New, mode, purpose)?;
         let options = WriterOptions::new(purpose);
-        let writer = SequentialWriter::new(file, options, &files.read_buffers, None)?;
-        Ok((self.old.scan(files, 0)?, writer))
+        let writer = SequentialWriter::new(file, options, &files.rewrite_buffers, None);
+        if writer.is_err() {
+            self.discard(files);
+        }
+        Ok((scanner, writer?))
     }
 
     /// Returns whether the old segment still has the length that it had when copying began. A
@@ -168,7 +180,8 @@ impl Rewritten {
         self.old.length() == self.old_length
     }
 
-    /// Makes the new file the segment (step 2 of the module's list), and writes its index.
+    /// Makes the new file the segment (step 2 of the module's list), and writes its index. No file
+    /// of its name may exist.
     ///
     /// # Errors
     /// I/O errors. After an error, a crash of the machine may leave either segment; both contain

@@ -8,21 +8,22 @@ use tailwater_format::message::name::Kind;
 use tailwater_io::{Create, IoMode, Purpose};
 
 use super::Segment;
-use super::files::SegmentFiles;
+use super::files::{ReadAccess, SegmentFiles};
 use crate::Result;
+use crate::patience::patiently;
 
 /// Minimum distance between the batches of two consecutive entries, in bytes of the segment.
 pub(super) const INTERVAL: u64 = 64 << 10;
 
 impl Segment {
     /// Returns the index. The first call reads it from its file, or rebuilds it.
-    pub(super) fn entries(&self, files: &SegmentFiles) -> Result<Arc<Vec<Entry>>> {
+    pub(super) fn entries(&self, access: &mut ReadAccess<'_>) -> Result<Arc<Vec<Entry>>> {
         if let Some(entries) = &*self.index.lock() {
             return Ok(Arc::clone(entries));
         }
-        let entries = self.read_index(files)?;
+        let entries = self.read_index(access.files)?;
         if entries.is_empty() && self.length() > INTERVAL {
-            return self.rebuild_index(files);
+            return self.rebuild_index(access);
         }
         let entries = Arc::new(entries);
         *self.index.lock() = Some(Arc::clone(&entries));
@@ -32,7 +33,8 @@ impl Segment {
     /// Reads the index from its file. Returns no entries if the file does not exist.
     pub(crate) fn read_index(&self, files: &SegmentFiles) -> Result<Vec<Entry>> {
         let path = self.path(Kind::Index);
-        let file = match files.storage.open(&path, IoMode::Buffered, Purpose::LogIndex) {
+        let open = || files.storage.open(&path, IoMode::Buffered, Purpose::LogIndex);
+        let file = match patiently(open) {
             Ok(file) => file,
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
@@ -74,9 +76,9 @@ impl Segment {
 
     /// Rebuilds the index by scanning the segment, and writes it to its file. If writing fails, the
     /// index is rebuilt again when it is needed after the log is reopened.
-    pub(super) fn rebuild_index(&self, files: &SegmentFiles) -> Result<Arc<Vec<Entry>>> {
+    pub(super) fn rebuild_index(&self, access: &mut ReadAccess<'_>) -> Result<Arc<Vec<Entry>>> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut scanner = self.scan(files, 0)?;
+        let mut scanner = self.scan(access, 0)?;
         while let Some((position, header)) = scanner.peek()? {
             if entries.last().is_none_or(|last| position >= last.position + INTERVAL) {
                 entries.push(Entry {
@@ -87,10 +89,11 @@ impl Segment {
             }
             scanner.skip();
         }
+        drop(scanner);
         let entries = Arc::new(entries);
         *self.index.lock() = Some(Arc::clone(&entries));
         // Ignore an error: without the file, the index is rebuilt after the log is reopened.
-        let _ = self.write_index(files);
+        let _ = self.write_index(access.files);
         Ok(entries)
     }
 

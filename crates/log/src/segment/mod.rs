@@ -9,25 +9,28 @@ mod cursor;
 pub(crate) mod dense;
 mod files;
 mod index;
+mod open_files;
 mod scan;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use tailwater_format::message::index::{Entry, Seed};
 use tailwater_format::message::name::{Kind, SegmentName};
-use tailwater_io::{Purpose, ReadFile};
+use tailwater_io::ReadFile;
 
-pub(crate) use cursor::{Cursor, Cursors};
-pub(crate) use files::SegmentFiles;
+pub(crate) use cursor::Cursor;
+pub(crate) use files::{REWRITES_MAX, ReadAccess, SegmentFiles};
+pub(crate) use open_files::OpenFiles;
+use open_files::ReadSlot;
 pub(crate) use scan::Scanner;
 pub(crate) use writer::SegmentWriter;
 
+use crate::Result;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tail::SegmentStart;
-use crate::{Error, Result};
 
 /// A segment as readers see it.
 #[derive(Debug)]
@@ -40,7 +43,7 @@ pub(crate) struct Segment {
     /// Number of bytes that readers may read: the whole file of a sealed segment, or the persisted
     /// part of the last segment.
     length: AtomicU64,
-    file: OnceLock<Arc<dyn ReadFile>>,
+    file: Arc<ReadSlot>,
     /// The index, an entry for some of the batches; `None` until it is read.
     index: Mutex<Option<Arc<Vec<Entry>>>>,
 }
@@ -60,7 +63,7 @@ impl Segment {
             incarnation,
             directory: directory.to_owned(),
             length: AtomicU64::new(length),
-            file: OnceLock::new(),
+            file: Arc::default(),
             index: Mutex::new(None),
         }
     }
@@ -113,28 +116,21 @@ impl Segment {
         self.length.store(length, Ordering::Release);
     }
 
-    /// Returns the segment's log file, which is opened for reading by the first call.
+    /// Returns the segment's log file, which is opened for reading if it is not open.
     ///
     /// # Errors
     /// Corruption, if the file is missing; I/O errors.
-    pub(crate) fn file(&self, files: &SegmentFiles) -> Result<Arc<dyn ReadFile>> {
-        if let Some(file) = self.file.get() {
-            return Ok(Arc::clone(file));
-        }
-        let path = self.path(Kind::Log);
-        let file = files
-            .storage
-            .open(&path, files.read_mode, Purpose::LogRead)
-            .map_err(Error::on_required)?;
-        Ok(Arc::clone(self.file.get_or_init(|| file)))
+    pub(crate) fn file(&self, access: &mut ReadAccess<'_>) -> Result<Arc<dyn ReadFile>> {
+        self.file.open(|| self.path(Kind::Log), access)
     }
 
     /// Returns a scanner that starts at a position in the segment, in bytes.
     ///
     /// # Errors
     /// Corruption, if the file is missing; I/O errors.
-    pub(crate) fn scan(&self, files: &SegmentFiles, position: u64) -> Result<Scanner> {
-        Scanner::new(files, self.file(files)?, position..self.length())
+    pub(crate) fn scan(&self, access: &mut ReadAccess<'_>, position: u64) -> Result<Scanner> {
+        let file = self.file(access)?;
+        Scanner::new(access, file, position..self.length())
     }
 
     /// Returns a scanner that starts at the last indexed batch whose base offset is at most
@@ -143,8 +139,12 @@ impl Segment {
     /// # Errors
     /// Corruption, if the file is missing, or if the index must be rebuilt and the segment is
     /// damaged; I/O errors.
-    pub(crate) fn scan_for_offset(&self, files: &SegmentFiles, offset: u64) -> Result<Scanner> {
-        self.scan_from(files, |entry| entry.offset <= offset)
+    pub(crate) fn scan_for_offset(
+        &self,
+        access: &mut ReadAccess<'_>,
+        offset: u64,
+    ) -> Result<Scanner> {
+        self.scan_from(access, |entry| entry.offset <= offset)
     }
 
     /// Returns a scanner that starts at the last indexed batch whose timestamp is below
@@ -154,31 +154,33 @@ impl Segment {
     /// The errors of [`Self::scan_for_offset`].
     pub(crate) fn scan_for_timestamp(
         &self,
-        files: &SegmentFiles,
+        access: &mut ReadAccess<'_>,
         timestamp_us: u64,
     ) -> Result<Scanner> {
-        self.scan_from(files, |entry| entry.timestamp_us < timestamp_us)
+        self.scan_from(access, |entry| entry.timestamp_us < timestamp_us)
     }
 
     fn scan_from(
         &self,
-        files: &SegmentFiles,
+        access: &mut ReadAccess<'_>,
         is_before: impl Fn(&Entry) -> bool,
     ) -> Result<Scanner> {
         for attempt in 0..2 {
-            let entries = self.entries(files)?;
+            let entries = self.entries(access)?;
             let end = entries.partition_point(&is_before);
             let Some(entry) = end.checked_sub(1).and_then(|last| entries.get(last)) else {
                 break;
             };
-            let mut scanner = self.scan(files, entry.position)?;
+            let mut scanner = self.scan(access, entry.position)?;
             if scanner.is_at(entry) {
                 return Ok(scanner);
             }
+            // Rebuilding needs a scanner too, and this one's memory may be the last.
+            drop(scanner);
             if attempt == 0 {
-                self.rebuild_index(files)?;
+                self.rebuild_index(access)?;
             }
         }
-        self.scan(files, 0)
+        self.scan(access, 0)
     }
 }

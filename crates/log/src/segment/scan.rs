@@ -7,21 +7,25 @@ use std::sync::Arc;
 use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header};
 use tailwater_format::message::index::Entry;
 use tailwater_format::message::padding::{BLOCK, Next, batch_at, gap_end};
-use tailwater_io::stream::{ReaderOptions, SequentialReader};
+use tailwater_io::descriptors::Claim;
+use tailwater_io::stream::{ReaderOptions, RequestPath, SequentialReader};
 use tailwater_io::{Purpose, ReadFile};
 
-use super::files::SegmentFiles;
+use super::files::{ReadAccess, ScanBuffers};
 use crate::{Error, Result};
 
 /// Size of a read request, in bytes.
-const REQUEST_BYTES: usize = 256 << 10;
+pub(super) const REQUEST_BYTES: usize = 256 << 10;
 /// Maximum number of read-ahead requests in flight.
-const DEPTH: usize = 4;
+pub(super) const DEPTH: usize = 4;
 
 /// Reads the batches of a span of a segment sequentially, with read-ahead.
 #[derive(Debug)]
 pub(crate) struct Scanner {
     reader: SequentialReader,
+    file: Arc<dyn ReadFile>,
+    /// The descriptor with which the scanner reads ahead, if it has one.
+    _claim: Option<Claim>,
     path: PathBuf,
     /// Position of the next batch in the segment, or of a gap that precedes this batch, in bytes.
     position: u64,
@@ -46,21 +50,49 @@ impl Scanner {
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn new(
-        files: &SegmentFiles,
+    pub(super) fn new(
+        access: &mut ReadAccess<'_>,
         file: Arc<dyn ReadFile>,
         span: Range<u64>,
     ) -> Result<Self> {
+        let mut scanner = Self::with_buffers(file, span, access.buffers()?)?;
+        let has_descriptor = scanner.reader.request_path() == RequestPath::Ring;
+        scanner._claim = has_descriptor.then(|| access.claim.split(1));
+        Ok(scanner)
+    }
+
+    /// Like [`Self::new`], with memory of the caller.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(super) fn with_buffers(
+        file: Arc<dyn ReadFile>,
+        span: Range<u64>,
+        buffers: ScanBuffers,
+    ) -> Result<Self> {
+        let ScanBuffers { pool, first, depth } = buffers;
         let options = ReaderOptions {
             request_bytes: REQUEST_BYTES,
-            depth: DEPTH,
+            depth,
             first: 1,
             purpose: Purpose::LogRead,
         };
         let path = file.path().to_owned();
         let (position, end) = (span.start, span.end.min(file.length()?));
-        let reader = SequentialReader::new(file, span, options, &files.read_buffers, None)?;
-        Ok(Self { reader, path, position, end, next: None })
+        let of_reader = Arc::clone(&file);
+        let reader = SequentialReader::with_buffer(of_reader, span, options, &pool, None, first)?;
+        Ok(Self { reader, file, _claim: None, path, position, end, next: None })
+    }
+
+    /// Goes to `position`, which must be a batch or a gap. From now on, the span ends at `end`.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn restart(&mut self, position: u64, end: u64) -> Result<()> {
+        let end = end.min(self.file.length()?);
+        self.reader.restart(Arc::clone(&self.file), position..end)?;
+        (self.position, self.end, self.next) = (position, end, None);
+        Ok(())
     }
 
     /// Returns the path of the segment's file.

@@ -2,7 +2,7 @@
 //!
 //! # Order
 //!
-//! 1. The file is created, and its name is made durable.
+//! 1. The file is created. Its name is made durable before anything is written to it.
 //! 2. Space is preallocated ahead of the writes ([`SegmentWriter::prepare`]). If writes are small
 //!    and durable, the space is filled with zeros, because a durable write is faster if it
 //!    overwrites existing bytes and so changes no metadata. Otherwise the space is only reserved.
@@ -15,20 +15,25 @@
 //!
 //! A crash at any step leaves whole groups, possibly followed by one partly written group, and
 //! after that only zeros.
+//!
+//! Between two steps the file may be closed, if its descriptor is needed for another file
+//! ([`super::open_files`]).
 
 use std::io::IoSlice;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::message::name::Kind;
 use tailwater_io::buffer::AlignedBuffer;
+use tailwater_io::descriptors::Share;
 use tailwater_io::{Create, Purpose, WriteFile};
 
 use super::Segment;
 use super::files::SegmentFiles;
+use super::open_files::{OpenWriteFile, WriteSlot};
 use crate::options::Durability;
 use crate::tail::SegmentStart;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Maximum space that is preallocated after the end of the last write, in bytes.
 const AHEAD_MAX: u64 = 16 << 20;
@@ -46,8 +51,11 @@ const GAP_PARTS: u64 = 8;
 /// The writer of a partition's last segment, used by the partition's owner only.
 #[derive(Debug)]
 pub(crate) struct SegmentWriter {
+    files: Arc<SegmentFiles>,
     segment: Arc<Segment>,
-    file: Box<dyn WriteFile>,
+    file: Arc<WriteSlot>,
+    /// Whether the name of the file is durable.
+    is_named: bool,
     is_durable: bool,
     /// Position after the last byte written.
     written: u64,
@@ -70,18 +78,15 @@ pub(crate) struct SegmentWriter {
     /// If set, the file must be truncated to this length again before the first write (see
     /// [`Self::repeat_cut`]).
     uncertain_cut: Option<u64>,
-    /// The error of a failed sync. A failed sync is not retried, because the kernel may have
-    /// dropped the unsynced bytes, so that a later sync would succeed without them.
-    failed: Option<Error>,
 }
 
 impl SegmentWriter {
-    /// Creates the file of a new segment, and makes its name durable.
+    /// Creates the file of a new segment. No file of its name may exist.
     ///
     /// # Errors
-    /// I/O errors. After an error the file may exist; the next attempt truncates it.
+    /// I/O errors; the file was then not created.
     pub(crate) fn create(
-        files: &SegmentFiles,
+        files: &Arc<SegmentFiles>,
         directory: &Path,
         start: SegmentStart,
         incarnation: u64,
@@ -91,12 +96,14 @@ impl SegmentWriter {
         let segment = Arc::new(Segment::new(directory, start, 0, incarnation, 0));
         segment.set_entries(Vec::new());
         let path = segment.path(Kind::Log);
+        let claim = files.open.budget.claim_now(Share::Writing, 1);
         let file =
-            files.storage.create(&path, Create::Truncate, files.append_mode, Purpose::LogAppend)?;
-        files.storage.sync_directory(directory)?;
+            files.storage.create(&path, Create::New, files.append_mode, Purpose::LogAppend)?;
         Ok(Self {
+            files: Arc::clone(files),
             segment,
-            file,
+            file: WriteSlot::new(files, file, claim),
+            is_named: false,
             is_durable: files.syncs_appends || durability == Durability::Disk,
             written: 0,
             prepared: 0,
@@ -107,7 +114,6 @@ impl SegmentWriter {
             begun: 0,
             last_group: 0,
             uncertain_cut: None,
-            failed: None,
         })
     }
 
@@ -117,7 +123,7 @@ impl SegmentWriter {
     /// # Errors
     /// Corruption, if the file is missing; I/O errors.
     pub(crate) fn resume(
-        files: &SegmentFiles,
+        files: &Arc<SegmentFiles>,
         segment: &Arc<Segment>,
         length: u64,
         durability: Durability,
@@ -125,6 +131,7 @@ impl SegmentWriter {
     ) -> Result<Self> {
         let path = segment.path(Kind::Log);
         let mode = files.append_mode;
+        let claim = files.open.budget.claim_now(Share::Writing, 1);
         let mut file = files
             .storage
             .create(&path, Create::Existing, mode, Purpose::LogAppend)
@@ -140,8 +147,10 @@ impl SegmentWriter {
         files.storage.sync_directory(segment.directory())?;
         segment.set_length(length);
         Ok(Self {
+            files: Arc::clone(files),
             segment: Arc::clone(segment),
-            file,
+            file: WriteSlot::new(files, file, claim),
+            is_named: true,
             is_durable: files.syncs_appends || durability == Durability::Disk,
             written: length,
             prepared: length,
@@ -152,7 +161,6 @@ impl SegmentWriter {
             begun: length,
             last_group: 0,
             uncertain_cut: Some(length),
-            failed: None,
         })
     }
 
@@ -179,8 +187,12 @@ impl SegmentWriter {
     ) -> Result<()> {
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let end = position + length as u64;
+        self.sync_name()?;
         self.repeat_cut()?;
-        self.file.write_vectored_at(parts, position, self.is_durable, Purpose::LogAppend)?;
+        let is_durable = self.is_durable;
+        self.open()?.change(is_durable, |file| {
+            file.write_vectored_at(parts, position, is_durable, Purpose::LogAppend)
+        })?;
         if end > self.prepared {
             // The write has caught up with preallocation, so preallocate more from now on.
             self.ahead = (self.ahead * 2).min(AHEAD_MAX);
@@ -192,6 +204,24 @@ impl SegmentWriter {
         Ok(())
     }
 
+    /// Returns the open file.
+    fn open(&self) -> Result<OpenWriteFile<'_>> {
+        let path = || -> PathBuf { self.segment.path(Kind::Log) };
+        self.file.open(&self.files, path, self.written)
+    }
+
+    /// Makes the name of the file durable.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub(crate) fn sync_name(&mut self) -> Result<()> {
+        if !self.is_named {
+            self.files.storage.sync_directory(self.segment.directory())?;
+            self.is_named = true;
+        }
+        Ok(())
+    }
+
     /// Before the first write to a recovered segment, truncates the file at its present length once
     /// more.
     ///
@@ -200,10 +230,12 @@ impl SegmentWriter {
     /// to be shorter. Without a new truncation they could reappear when the write extends the file.
     fn repeat_cut(&mut self) -> Result<()> {
         let Some(length) = self.uncertain_cut else { return Ok(()) };
-        self.file.truncate(length)?;
+        let mut open = self.open()?;
+        open.change(false, |file| file.truncate(length))?;
         if self.is_durable {
-            self.sync()?;
+            open.sync(|file| file.sync_data(Purpose::LogAppend))?;
         }
+        drop(open);
         self.uncertain_cut = None;
         Ok(())
     }
@@ -220,48 +252,57 @@ impl SegmentWriter {
     }
 
     /// Preallocates the next piece of space at the end of the file. If that fails, later writes go
-    /// on without preallocation.
-    pub(crate) fn prepare(&mut self) {
-        let block = self.file.alignment() as u64;
+    /// on without preallocation. Returns whether another piece should be preallocated now.
+    pub(crate) fn prepare(&mut self) -> bool {
+        match self.prepare_piece() {
+            Ok(Some(end)) => {
+                self.prepared = end;
+                self.ahead = self.ahead.max((self.ahead * 2).min(PIECE));
+            }
+            // The next write tries again.
+            Err(error) if error.kind() == ErrorKind::OutOfDescriptors => return false,
+            Ok(None) | Err(_) => self.has_no_space = true,
+        }
+        self.wants_space()
+    }
+
+    /// Preallocates a piece of space and returns its end; `None` if the segment may not be longer.
+    fn prepare_piece(&self) -> Result<Option<u64>> {
+        let mut open = self.open()?;
+        let block = open.alignment()?;
         let begin = self.prepared.next_multiple_of(block);
         let end = (begin + PIECE.min(self.ahead)).min(self.length_max.next_multiple_of(block));
         if end <= begin {
-            self.has_no_space = true;
-            return;
+            return Ok(None);
         }
         // For large durable writes, filling the preallocated space with zeros would double the
         // bytes written for little gain.
         let is_small = self.last_group < LARGE_GROUP;
-        let prepared = match self.is_durable && is_small {
-            true => self.write_zeros(begin, end - begin),
+        if self.is_durable && is_small {
+            // The zeros are synced, and a sync that fails loses nothing else.
+            open.change(true, |file| write_zeros(file, begin, end - begin))?;
+        } else {
             // Extend the file's length too: a direct write within the length does not need
             // exclusive access to the file.
-            false => self.file.allocate(begin, end - begin).and_then(|()| self.file.truncate(end)),
-        };
-        match prepared {
-            Ok(()) => {
-                self.prepared = end;
-                self.ahead = self.ahead.max((self.ahead * 2).min(PIECE));
-            }
-            Err(_) => self.has_no_space = true,
+            open.change(self.is_durable, |file| {
+                file.allocate(begin, end - begin).and_then(|()| file.truncate(end))
+            })?;
         }
+        Ok(Some(end))
     }
 
     /// Truncates the file after its last written byte, so that it loses its preallocated space.
     /// Called when the partition is idle.
     pub(crate) fn release_space(&mut self) {
+        let written = self.written;
+        let truncate = |mut open: OpenWriteFile<'_>| {
+            open.change(self.is_durable, |file| file.truncate(written))
+        };
         // If truncating fails, keep the space for later writes.
-        if self.prepared > self.written && self.file.truncate(self.written).is_ok() {
-            self.prepared = self.written;
+        if self.prepared > written && self.open().and_then(truncate).is_ok() {
+            self.prepared = written;
         }
         self.ahead = AHEAD_MIN;
-    }
-
-    fn write_zeros(&mut self, offset: u64, length: u64) -> tailwater_io::Result<()> {
-        let mut zeros = AlignedBuffer::with_capacity(length as usize);
-        zeros.set_length(length as usize);
-        self.file.write_all_at(&zeros, offset, Purpose::LogAppend)?;
-        self.file.sync_data(Purpose::LogAppend)
     }
 
     /// Makes all earlier writes durable.
@@ -269,7 +310,11 @@ impl SegmentWriter {
     /// # Errors
     /// I/O errors.
     pub(crate) fn sync(&mut self) -> Result<()> {
-        self.attempt(|file| file.sync_data(Purpose::LogAppend))
+        self.sync_name()?;
+        if !self.file.is_unsynced()? {
+            return Ok(());
+        }
+        self.open()?.sync(|file| file.sync_data(Purpose::LogAppend))
     }
 
     /// Makes all earlier writes durable. From then on, every write is durable by the time that
@@ -282,42 +327,30 @@ impl SegmentWriter {
         self.sync()
     }
 
-    /// Runs `call`, which must include a sync, unless an earlier sync failed. A failure is final,
-    /// even if the disk was full, so the error is converted to a kind that the log does not retry.
-    fn attempt(
-        &mut self,
-        call: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
-    ) -> Result<()> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        call(&mut *self.file).map_err(|error| {
-            let error = Error::from(error).into_final();
-            self.failed = Some(error.clone());
-            error
-        })
-    }
-
     /// Truncates the file at `data_end`, the end of the last batch, and syncs it. Recovery never
     /// reads sealed segments. Therefore a sealed segment must be durable even if the topic's
     /// durability does not require it.
     ///
     /// # Errors
     /// I/O errors.
-    pub(crate) fn seal(&mut self, files: &SegmentFiles, data_end: u64) -> Result<()> {
-        self.cut(data_end)?;
-        // A crash here is safe: a missing index is rebuilt.
-        let _ = self.segment.write_index(files);
-        Ok(())
-    }
-
-    /// Truncates the file at `data_end`, the end of the last batch, and syncs it.
-    fn cut(&mut self, data_end: u64) -> Result<()> {
-        if self.uncertain_cut.is_some() || self.file.length()? != data_end {
-            self.file.truncate(data_end)?;
+    pub(crate) fn seal(&mut self, data_end: u64) -> Result<()> {
+        self.sync_name()?;
+        let mut open = self.open()?;
+        if self.uncertain_cut.is_some() || open.length()? != data_end {
+            open.change(false, |file| file.truncate(data_end))?;
         }
-        self.attempt(|file| file.sync_all(Purpose::LogAppend))?;
+        open.sync(|file| file.sync_all(Purpose::LogAppend))?;
+        drop(open);
         self.segment.set_length(data_end);
+        // A crash here is safe: a missing index is rebuilt.
+        let _ = self.segment.write_index(&self.files);
         Ok(())
     }
+}
+
+fn write_zeros(file: &mut dyn WriteFile, offset: u64, length: u64) -> tailwater_io::Result<()> {
+    let mut zeros = AlignedBuffer::with_capacity(length as usize);
+    zeros.set_length(length as usize);
+    file.write_all_at(&zeros, offset, Purpose::LogAppend)?;
+    file.sync_data(Purpose::LogAppend)
 }

@@ -10,7 +10,7 @@
 //! of other sizes, and then evicts persisted chunks, the oldest first. The target equals the limit
 //! unless the cache sizes itself ([`super::sizing`]).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -45,9 +45,6 @@ pub(crate) struct ChunkPool {
     /// batches that an earlier process left in it.
     allocates_shared: bool,
     limit: usize,
-    /// Number of the first region of shared memory that this process creates. Regions with lower
-    /// numbers were left by earlier processes.
-    first_region: u64,
     state: Mutex<State>,
     /// Whether memory is scarce ([`Self::is_tight()`]). Updated whenever the state changes.
     is_tight: AtomicBool,
@@ -69,6 +66,8 @@ struct State {
     cached_bytes: usize,
     /// Number of the next region of shared memory to be created.
     next_region: u64,
+    /// The names of the regions of shared memory that this process has created and not removed.
+    regions: BTreeSet<String>,
     /// Whether the operating system refused the last request for memory.
     is_refused: bool,
     /// Whether the log was closed. The regions of shared memory have then been removed, or belong
@@ -99,7 +98,6 @@ impl ChunkPool {
             let numbers = shared.list()?.into_iter().filter_map(|name| name.parse::<u64>().ok());
             state.next_region = numbers.max().map_or(0, |last| last + 1);
         }
-        let first_region = state.next_region;
         let state = Mutex::new(state);
         let is_tight = AtomicBool::new(false);
         Ok(Arc::new_cyclic(|me| Self {
@@ -107,7 +105,6 @@ impl ChunkPool {
             shared,
             allocates_shared,
             limit,
-            first_region,
             state,
             is_tight,
             backpressure,
@@ -169,8 +166,8 @@ impl ChunkPool {
     ///
     /// # Errors
     /// Full, if the limit is reached and all memory contains unpersisted batches or is held by
-    /// readers; full, if the operating system refuses more memory; invalid argument, if `bytes`
-    /// exceeds the limit; I/O errors.
+    /// readers; full, if the operating system refuses more memory or has no descriptor left;
+    /// invalid argument, if `bytes` exceeds the limit; I/O errors.
     pub(crate) fn allocate(&self, kind: MemoryKind, bytes: usize) -> Result<AppendBuffer> {
         let size = bytes.max(PIECE_MIN).next_power_of_two();
         let header = match kind {
@@ -211,13 +208,21 @@ impl ChunkPool {
                 state.used -= if mapped.is_err() { size } else { 0 };
                 self.note_tightness(&state);
                 match mapped {
-                    Ok(piece) => return Ok(piece),
-                    Err(error) => {
-                        if error.kind() != ErrorKind::NoSpace {
-                            return Err(error);
-                        }
+                    Ok(piece) => {
+                        state.regions.extend(piece.region.clone());
+                        return Ok(piece);
+                    }
+                    // The region belongs to somebody else. The next one has another name.
+                    Err(error) if error.is_about_existing() => continue,
+                    Err(error)
+                        if matches!(
+                            error.kind(),
+                            ErrorKind::NoSpace | ErrorKind::OutOfDescriptors
+                        ) =>
+                    {
                         refused = Some(error);
                     }
+                    Err(error) => return Err(error),
                 }
             }
             let Some(evicted) = state.evict() else {
@@ -281,6 +286,7 @@ impl ChunkPool {
             // Ignore an error: the region contains no batches, and the next opening of the log
             // removes it.
             let _ = shared.remove(region);
+            self.state.lock().regions.remove(region);
         }
     }
 
@@ -332,13 +338,12 @@ impl ChunkPool {
         state.cached_bytes = 0;
         state.free.clear();
         state.free_bytes = 0;
+        let regions = std::mem::take(&mut state.regions);
         drop(state);
         cached.iter().for_each(|chunk| chunk.evict());
         if let (Some(shared), true) = (&self.shared, is_persisted) {
-            for name in shared.list()? {
-                if name.parse::<u64>().is_ok_and(|number| number >= self.first_region) {
-                    shared.remove(&name)?;
-                }
+            for name in regions {
+                shared.remove(&name)?;
             }
             shared.remove_if_empty();
         }

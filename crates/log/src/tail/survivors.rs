@@ -14,6 +14,7 @@ use tailwater_io::SharedMemory;
 
 use crate::Result;
 use crate::catalog::PartitionId;
+use crate::patience::patiently;
 
 /// A region of shared memory that a dead process left, with a chunk that may contain batches.
 #[derive(Debug)]
@@ -43,8 +44,8 @@ impl Survivors {
     /// I/O errors.
     pub(crate) fn read(shared: &dyn SharedMemory, log: u128) -> Result<Self> {
         let mut survivors = Self::default();
-        for name in shared.list()? {
-            let bytes = shared.read(&name)?;
+        for name in patiently(|| shared.list())? {
+            let bytes = patiently(|| shared.read(&name))?;
             match ChunkHeader::decode(&bytes) {
                 Ok(Some(header)) if header.log == log => {
                     let id = PartitionId {
@@ -94,6 +95,12 @@ impl Survivors {
 }
 
 impl Survivor {
+    /// Returns the number of messages of valid batches that end after `offset`.
+    pub(crate) fn messages_from(&self, offset: u64) -> u64 {
+        let is_later = |batch: &Batch<'_>| batch.end_offset() > offset;
+        self.batches().filter(is_later).map(|batch| u64::from(batch.header().count)).sum()
+    }
+
     /// Returns the valid batches of the chunk, in order.
     pub(crate) fn batches(&self) -> SurvivingBatches<'_> {
         let bytes = self.bytes.get(HEADER_BYTES..).unwrap_or_default();

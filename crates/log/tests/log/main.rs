@@ -10,6 +10,8 @@ mod crash;
 #[cfg(not(shuttle))]
 mod damage;
 #[cfg(not(shuttle))]
+mod descriptors;
+#[cfg(not(shuttle))]
 mod durable;
 #[cfg(not(shuttle))]
 mod failures;

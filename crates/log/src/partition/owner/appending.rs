@@ -43,6 +43,9 @@ impl Owner {
         if self.awaits_survivors {
             return full("batches of the last process are still being recovered");
         }
+        if self.awaits_truncation {
+            return full("a truncation is still in progress");
+        }
         // If nothing else is unpersisted, a batch is accepted even if it is larger than the limit
         // of unpersisted bytes.
         let after = self.tail.unpersisted_bytes + length;

@@ -3,7 +3,7 @@
 use tailwater_format::message::index::Entry;
 use tailwater_io::buffer::{AlignedBuffer, AppendedBytes, AppendedSlice};
 
-use super::{Completions, FullChunk, Health, Owner, PendingBatch, SegmentPosition};
+use super::{Completions, FullChunk, Owner, PendingBatch, SegmentPosition};
 use crate::env::Env;
 use crate::options::PartialBlocks;
 use crate::tail::{Chunk, SegmentStart};
@@ -214,9 +214,8 @@ impl Owner {
         }
         self.persisted.blocks_end =
             SegmentPosition { segment: group.segment, position: group.written_end };
-        if matches!(self.health, Health::NoSpace { .. }) {
-            self.health = Health::Good;
-        }
+        self.has_resources();
+
         if self.tail.pending.is_empty() && env.memory.is_tight() {
             // Memory is scarce: other partitions need this chunk's memory, and the next append
             // allocates a new chunk.
@@ -228,6 +227,11 @@ impl Owner {
     /// Records that a group of batches could not be persisted. Returns completers, which the
     /// caller must complete to wake their waiters.
     pub(in crate::partition) fn not_persisted(&mut self, env: &Env, error: &Error) -> Completions {
+        if error.kind() == ErrorKind::OutOfDescriptors {
+            // Appends that wait for the write wait longer, but not forever.
+            let is_long = self.wait_for_resources(env, error);
+            return if is_long { self.drop_unacknowledged(env, error) } else { Completions::new() };
+        }
         if error.kind() != ErrorKind::NoSpace {
             self.fail(error);
             return self.drop_unacknowledged(env, error);

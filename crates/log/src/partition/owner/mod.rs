@@ -23,12 +23,13 @@ use crate::env::Env;
 use crate::options::{Durability, TopicOptions};
 use crate::tail::{Chunk, MemoryKind, SegmentStart};
 use crate::ticket::Completer;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// Shortest and longest interval between two runs of retention, in nanoseconds.
 const RETENTION_INTERVALS_NS: [u64; 2] = [1_000_000_000, 60_000_000_000];
 
-/// Delays before a write to a full disk is retried, in nanoseconds: the first, and the longest.
+/// Delays before a write is retried if the disk is full or no descriptor is left, in nanoseconds:
+/// the first, and the longest.
 const RETRY_NS: [u64; 2] = [100_000_000, 5_000_000_000];
 
 /// Time without an append after which a partition is idle, in nanoseconds.
@@ -58,6 +59,13 @@ pub(super) enum Health {
         retry_ns: u64,
         wait_ns: u64,
     },
+    /// No descriptor is left for a file: the next persist is tried at time `retry_ns` of the
+    /// monotonic clock. Until then, appends are accepted as long as there is memory.
+    Delayed {
+        error: Error,
+        retry_ns: u64,
+        wait_ns: u64,
+    },
     /// A write or sync failed, or the partition is damaged: appends are refused until the log is
     /// opened again or the partition is purged.
     Failed(Error),
@@ -71,7 +79,7 @@ impl Health {
     /// Returns the error with which appends are refused; `None` if they are accepted.
     pub(super) fn error(&self, id: PartitionId) -> Option<Error> {
         match self {
-            Self::Good => None,
+            Self::Good | Self::Delayed { .. } => None,
             Self::NoSpace { error, .. } | Self::Failed(error) => Some(error.clone()),
             Self::Closed => Some(Error::closed(id)),
             Self::Deleted => Some(Error::deleted(id)),
@@ -151,6 +159,9 @@ pub(super) struct Owner {
     /// Whether batches that a dead process left in shared memory are still to be appended, because
     /// the disk was full or memory was scarce. Until they are, nothing else is appended.
     pub(super) awaits_survivors: bool,
+    /// Whether files that a truncation removes are still to be removed, because no descriptor was
+    /// left. Until they are, nothing is appended.
+    pub(super) awaits_truncation: bool,
     /// Offset of the next message.
     pub(super) next_offset: u64,
     /// Timestamp of the last batch, in microseconds since 1970.
@@ -242,6 +253,7 @@ impl Owner {
             is_hardened: false,
             health: Health::Good,
             awaits_survivors: false,
+            awaits_truncation: false,
             next_offset,
             last_timestamp_us,
             place,
@@ -304,6 +316,7 @@ impl Owner {
     /// Refuses appends until the log is opened again or the partition is purged. A closed or
     /// deleted partition stays closed or deleted, and the first of several failures is kept.
     pub(super) fn fail(&mut self, error: &Error) {
+        debug_assert!(error.kind() != ErrorKind::OutOfDescriptors, "a lack that ends: {error}");
         if !self.health.has_ended() && !matches!(self.health, Health::Failed(_)) {
             let failed = error.clone().while_doing(format_args!("{} refuses appends", self.id));
             self.health = Health::Failed(failed);
@@ -363,7 +376,56 @@ impl Owner {
 
     /// Returns whether all messages below an offset are persisted.
     pub(super) fn is_persisted(&self, offset: u64) -> bool {
-        self.persisted.offset >= offset && !self.awaits_survivors
+        self.persisted.offset >= offset && !self.awaits_files()
+    }
+
+    /// Returns whether files are still to be changed before anything is appended.
+    pub(super) fn awaits_files(&self) -> bool {
+        self.awaits_survivors || self.awaits_truncation
+    }
+
+    /// Returns the error that delays persists; `None` if nothing is delayed.
+    pub(super) fn delay_error(&self) -> Option<Error> {
+        match &self.health {
+            Health::Delayed { error, .. } if self.has_unpersisted() || self.awaits_truncation => {
+                Some(error.clone())
+            }
+            _ => None,
+        }
+    }
+
+    /// Records that a write or another change of files is impossible at present, and retries it
+    /// after a delay. Returns whether descriptors have been lacking for a long time.
+    pub(super) fn wait_for_resources(&mut self, env: &Env, error: &Error) -> bool {
+        match error.kind() {
+            ErrorKind::OutOfDescriptors => self.delay(env, error),
+            _ => {
+                self.run_out_of_space(env, error);
+                false
+            }
+        }
+    }
+
+    /// Records that a write or another change of files has succeeded after it was retried.
+    pub(super) fn has_resources(&mut self) {
+        if matches!(self.health, Health::NoSpace { .. } | Health::Delayed { .. }) {
+            self.health = Health::Good;
+        }
+    }
+
+    /// Retries a persist after a delay, because no descriptor is left. A failed, closed or deleted
+    /// partition stays as it is. Returns whether the delay has reached its maximum.
+    fn delay(&mut self, env: &Env, error: &Error) -> bool {
+        let wait_ns = match &self.health {
+            Health::Good => RETRY_NS[0],
+            Health::Delayed { wait_ns, .. } | Health::NoSpace { wait_ns, .. } => {
+                (wait_ns * 2).min(RETRY_NS[1])
+            }
+            Health::Failed(_) | Health::Closed | Health::Deleted => return false,
+        };
+        let retry_ns = env.clock.monotonic_ns() + wait_ns;
+        self.health = Health::Delayed { error: error.clone(), retry_ns, wait_ns };
+        wait_ns == RETRY_NS[1]
     }
 
     /// Refuses appends until a write to the segment succeeds; the write is retried after a delay. A
@@ -373,7 +435,9 @@ impl Owner {
             return;
         }
         let wait_ns = match &self.health {
-            Health::NoSpace { wait_ns, .. } => (wait_ns * 2).min(RETRY_NS[1]),
+            Health::NoSpace { wait_ns, .. } | Health::Delayed { wait_ns, .. } => {
+                (wait_ns * 2).min(RETRY_NS[1])
+            }
             _ => RETRY_NS[0],
         };
         let retry_ns = env.clock.monotonic_ns() + wait_ns;
@@ -388,13 +452,15 @@ impl Owner {
 
     /// Returns whether a persist is due at the time `now_ns` of the monotonic clock.
     pub(super) fn is_persist_due(&self, env: &Env, now_ns: u64) -> bool {
-        if !self.has_unpersisted() {
+        if !self.has_unpersisted() && !self.awaits_truncation {
             return false;
         }
         match &self.health {
-            Health::Good if self.awaits_survivors => return true,
+            Health::Good if self.awaits_files() => return true,
             Health::Good => {}
-            Health::NoSpace { retry_ns, .. } => return now_ns >= *retry_ns,
+            Health::NoSpace { retry_ns, .. } | Health::Delayed { retry_ns, .. } => {
+                return now_ns >= *retry_ns;
+            }
             Health::Failed(_) | Health::Closed | Health::Deleted => return false,
         }
         let Some(since_ns) = self.unpersisted_since_ns() else { return false };
@@ -417,7 +483,9 @@ impl Owner {
                 let interval_ns = self.options.save_interval_us.saturating_mul(1000);
                 Some(self.unpersisted_since_ns()?.saturating_add(interval_ns))
             }
-            Health::NoSpace { retry_ns, .. } => self.has_unpersisted().then_some(*retry_ns),
+            Health::NoSpace { retry_ns, .. } | Health::Delayed { retry_ns, .. } => {
+                (self.has_unpersisted() || self.awaits_truncation).then_some(*retry_ns)
+            }
             Health::Failed(_) | Health::Closed | Health::Deleted => None,
         }
     }
@@ -433,7 +501,7 @@ impl Owner {
     /// the partition has nothing to release, has unpersisted batches, or refuses appends.
     pub(super) fn release_ns(&self) -> Option<u64> {
         let holds = !self.tail.is_released && self.tail.pending.is_empty();
-        let is_well = matches!(self.health, Health::Good);
+        let is_well = matches!(self.health, Health::Good | Health::Delayed { .. });
         (holds && is_well).then(|| self.tail.last_append_ns.saturating_add(IDLE_NS))
     }
 

@@ -8,9 +8,10 @@ use crate::env::Env;
 /// The next step of the owner.
 pub(in crate::partition) enum Step {
     Persist(Group),
-    /// Appends the batches that a dead process left in shared memory and that are not yet in a
-    /// segment because the disk was full.
-    Recover,
+    /// Goes on with a change of files that could not be completed for lack of space, memory or
+    /// descriptors: the recovery of the batches that a dead process left in shared memory, or a
+    /// truncation.
+    Resume,
     Command(Command),
     Space,
     Rewrite,
@@ -32,6 +33,9 @@ pub(in crate::partition) struct Schedule {
     pub(in crate::partition) wants_space: bool,
     /// Whether sealed segments should be rewritten.
     pub(in crate::partition) wants_rewrite: bool,
+    /// Time of the next attempt to rewrite a sealed segment if the last one was postponed, by the
+    /// monotonic clock.
+    pub(in crate::partition) rewrites_ns: Option<u64>,
     /// Time of the earliest pending wake-up by the scheduler, by the monotonic clock.
     wakes_ns: Option<u64>,
     /// Time of the next retention run, by the monotonic clock.
@@ -39,6 +43,10 @@ pub(in crate::partition) struct Schedule {
 }
 
 impl Schedule {
+    fn is_rewrite_due(&self, now_ns: u64) -> bool {
+        self.wants_rewrite || self.rewrites_ns.is_some_and(|rewrites_ns| rewrites_ns <= now_ns)
+    }
+
     /// Returns the schedule of the partition's next incarnation. The queued commands and pending
     /// wake-ups stay; work on the files of the old incarnation is dropped.
     pub(super) fn of_next_incarnation(self) -> Self {
@@ -53,7 +61,7 @@ impl Owner {
         !self.schedule.commands.is_empty()
             || self.is_persist_due(env, now_ns)
             || self.schedule.wants_space
-            || self.schedule.wants_rewrite
+            || self.schedule.is_rewrite_due(now_ns)
             || self.is_release_due(now_ns)
     }
 
@@ -74,6 +82,7 @@ impl Owner {
     pub(in crate::partition) fn next_wake(&mut self, now_ns: u64) -> Option<u64> {
         let retains_ns = self.retention_interval_ns().and(self.schedule.retains_ns);
         let due_ns = self.next_due_ns().into_iter().chain(retains_ns).chain(self.release_ns());
+        let due_ns = due_ns.chain(self.schedule.rewrites_ns);
         let due_ns = due_ns.min()?.max(now_ns + 1);
         if self.schedule.wakes_ns.is_some_and(|wakes_ns| wakes_ns <= due_ns) {
             return None;
@@ -88,7 +97,8 @@ impl Owner {
 
     pub(in crate::partition) fn next_step(&mut self, env: &Env) -> Step {
         let now_ns = env.clock.monotonic_ns();
-        let can_persist = matches!(self.health, Health::Good | Health::NoSpace { .. });
+        let can_persist =
+            matches!(self.health, Health::Good | Health::NoSpace { .. } | Health::Delayed { .. });
         let is_wanted = match self.schedule.commands.front() {
             None => self.is_persist_due(env, now_ns),
             Some(command) => {
@@ -97,8 +107,8 @@ impl Owner {
             }
         };
         if can_persist && is_wanted {
-            if self.awaits_survivors {
-                return Step::Recover;
+            if self.awaits_files() {
+                return Step::Resume;
             }
             let all = self.writes_partial_blocks(env, now_ns);
             if let Some(group) = self.take_group(env, all) {
@@ -110,7 +120,11 @@ impl Owner {
         }
         match () {
             () if std::mem::take(&mut self.schedule.wants_space) => Step::Space,
-            () if std::mem::take(&mut self.schedule.wants_rewrite) => Step::Rewrite,
+            () if self.schedule.is_rewrite_due(now_ns) => {
+                self.schedule.wants_rewrite = false;
+                self.schedule.rewrites_ns = None;
+                Step::Rewrite
+            }
             () if self.is_release_due(now_ns) => Step::Release,
             () => Step::Idle,
         }

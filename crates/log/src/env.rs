@@ -7,6 +7,7 @@ use tailwater_io::Clock;
 use tailwater_io::descriptors::Reservation;
 
 use crate::backpressure::Backpressure;
+use crate::guard::LockGuard;
 use crate::identity::LastOpening;
 use crate::patience::Patience;
 use crate::scheduler::Scheduler;
@@ -18,6 +19,8 @@ use crate::workers::Workers;
 #[derive(Debug)]
 pub(crate) struct Env {
     pub(crate) segment_files: Arc<SegmentFiles>,
+    /// The lock on the log's directory, which is checked before changes and appends.
+    pub(crate) lock: Arc<LockGuard>,
     /// The descriptors that the log needs in addition to those of its segments; `None` if the log
     /// is only inspected.
     #[expect(dead_code, reason = "returned when the log is dropped")]

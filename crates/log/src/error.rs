@@ -18,7 +18,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// The stream, topic, partition or offset does not exist, or was deleted.
     NotFound,
-    /// The name or id is already in use.
+    /// The name or id is already in use, or a file that the log did not create has the name of a
+    /// file that the log needs.
     AlreadyExists,
     /// The directory or file needs a feature that this version does not have.
     NotSupported,
@@ -92,6 +93,17 @@ impl Error {
     #[cold]
     pub(crate) fn closed(what: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Closed, format!("{what} was closed"))
+    }
+
+    /// Creates the error for a file that would have to be replaced, although the log did not create
+    /// it.
+    #[cold]
+    pub(crate) fn in_the_way(path: &Path) -> Self {
+        let message = "the file exists, although this log did not create it: make sure that no \
+                       other process uses the directory, move the file away, and open the log again";
+        let mut error = Self::new(ErrorKind::AlreadyExists, message);
+        Arc::make_mut(&mut error.0).path = Some(path.to_owned());
+        error
     }
 
     /// Creates the error for damage in a file, at an offset in bytes.

@@ -138,7 +138,10 @@ impl LastOpening {
 /// Invalid argument, if the directory contains other files; I/O errors.
 pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Result<u128> {
     let others = storage.list(directory)?;
-    let other = others.iter().find(|entry| entry.name != LOCK && !entry.name.starts_with(IDENTITY));
+    let temporary_name = format!("{IDENTITY}.tmp");
+    // A process that created the log may have died before it renamed the temporary file.
+    let is_other = |name: &str| name != LOCK && name != temporary_name;
+    let other = others.iter().find(|entry| is_other(&entry.name));
     if let Some(other) = other {
         let message = format!(
             "{} is not a Tailwater message log and is not empty: it contains '{}'",
@@ -148,7 +151,7 @@ pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Resul
         return Err(Error::invalid(message));
     }
     let path = directory.join(IDENTITY);
-    let temporary = directory.join(format!("{IDENTITY}.tmp"));
+    let temporary = directory.join(temporary_name);
     let text = format!("{HEADING}\nid {id:032x}\n");
     let mode = IoMode::Buffered;
     let mut file = storage.create(&temporary, Create::Truncate, mode, Purpose::Metadata)?;

@@ -16,11 +16,12 @@ use tailwater_format::message::index::Entry;
 use tailwater_format::message::name::Kind;
 use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::clock::SystemClock;
-use tailwater_io::{DescriptorBudget, IoMode, Storage};
+use tailwater_io::{DescriptorBudget, FileLock, IoMode, Storage};
 
 use crate::backpressure::Backpressure;
 use crate::catalog::{self, PartitionId, StreamInfo};
 use crate::env::Env;
+use crate::guard::{GuardedStorage, LockGuard};
 use crate::identity::LastOpening;
 use crate::offsets::{self, Consumer};
 use crate::partition::recovery;
@@ -116,6 +117,16 @@ impl LogDirectory {
     /// # Errors
     /// Not found, if the directory contains no log; corruption; I/O errors.
     pub fn read(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
+        Self::read_with(storage, LockGuard::refusing(), directory)
+    }
+
+    /// Like [`Self::read`]. `lock` decides whether files may be changed.
+    fn read_with(
+        storage: Arc<dyn Storage>,
+        lock: Arc<LockGuard>,
+        directory: &Path,
+    ) -> Result<Self> {
+        let storage: Arc<dyn Storage> = GuardedStorage::new(storage, &lock);
         let log = identity::read_existing(&*storage, directory)?;
         let streams = catalog::read(&*storage, directory)?;
         let offsets = offsets::read(&*storage, directory)?;
@@ -128,6 +139,7 @@ impl LogDirectory {
                 READ_AHEAD_BYTES,
                 OpenFiles::new(DescriptorBudget::of_process(), 0),
             )),
+            lock,
             reserved: None,
             clock: Arc::new(SystemClock),
             directory: directory.to_owned(),
@@ -409,13 +421,15 @@ pub struct CompactReport {
 pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactReport> {
     // Locking creates a file, so first check that the directory contains a log.
     identity::read_existing(&*storage, directory)?;
-    let _lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
+    let lock_path = directory.join(layout::LOCK);
+    let lock = storage.lock(&lock_path).map_err(|error| {
         Error::from(error).while_doing(format_args!(
             "cannot lock the log in {}: while it is open, its owner rewrites padded segments itself",
             directory.display()
         ))
     })?;
-    let log = LogDirectory::read(storage, directory)?;
+    let lock: Arc<dyn FileLock> = Arc::from(lock);
+    let log = LogDirectory::read_with(storage, LockGuard::new(&lock, lock_path), directory)?;
     let mut report = CompactReport::default();
     for (id, _) in log.partitions().collect::<Vec<_>>() {
         let PartitionFiles { segments, .. } = log.partition(id)?;
@@ -425,6 +439,7 @@ pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactRep
                 continue;
             }
             let rewritten = dense::rewrite(&log.env.segment_files, &Arc::new(segment))?;
+            rewritten.check_name_is_free(&log.env.segment_files)?;
             rewritten.install(&log.env.segment_files)?;
             rewritten.remove_old(&log.env.segment_files);
             report.segments += 1;

@@ -92,10 +92,7 @@ pub(crate) fn read(
         return Ok(None);
     };
     let path = path(directory, name, number);
-    let file = storage.open(&path, IoMode::Buffered, Purpose::LogJournal)?;
-    let mut bytes = vec![0; file.length()? as usize];
-    let count = file.read_full_at(&mut bytes, 0, Purpose::LogJournal)?;
-    bytes.truncate(count);
+    let bytes = read_file(storage, &path)?;
     let mut reader = Reader::new(&bytes);
     let records = reader.by_ref().count();
     let end = reader.offset();
@@ -104,6 +101,14 @@ pub(crate) fn read(
         return Err(Error::corruption(&path, end as u64, message));
     }
     Ok(Some(Contents { path, number, bytes, end }))
+}
+
+fn read_file(storage: &dyn Storage, path: &Path) -> Result<Vec<u8>> {
+    let file = storage.open(path, IoMode::Buffered, Purpose::LogJournal)?;
+    let mut bytes = vec![0; file.length()? as usize];
+    let count = file.read_full_at(&mut bytes, 0, Purpose::LogJournal)?;
+    bytes.truncate(count);
+    Ok(bytes)
 }
 
 fn path(directory: &Path, name: &str, number: u64) -> PathBuf {
@@ -149,12 +154,17 @@ impl Journal {
         };
         let number = contents.number;
         for entry in storage.list(directory)? {
+            let path = directory.join(&entry.name);
             let is_obsolete = match entry.name.strip_suffix(TEMPORARY) {
                 Some(rest) => number_in(rest, name).is_some(),
-                None => number_in(&entry.name, name).is_some_and(|old| old < number),
+                // A file that is no journal belongs to somebody else.
+                None => {
+                    number_in(&entry.name, name).is_some_and(|old| old < number)
+                        && Reader::new(&read_file(&**storage, &path)?).next().is_some()
+                }
             };
             if is_obsolete {
-                storage.remove(&directory.join(entry.name))?;
+                storage.remove(&path)?;
             }
         }
         let path = contents.path.clone();

@@ -18,10 +18,11 @@
 
 use std::path::{Path, PathBuf};
 
+use tailwater_format::message::name::{FileName, TEMPORARY};
 use tailwater_io::Storage;
 
 use crate::Result;
-use crate::catalog::PartitionId;
+use crate::catalog::{Catalog, PartitionId};
 use crate::patience::patiently;
 
 /// Name of the file that is locked while the log is open.
@@ -57,12 +58,49 @@ pub(crate) fn parse_incarnation(name: &str) -> Option<(u32, u64)> {
     (format!("{}.{}", parsed.0, parsed.1) == name).then_some(parsed)
 }
 
-/// Removes the directory of an incarnation and its files. Errors are ignored: what remains is
-/// removed when the log is next opened.
+/// Begins an incarnation of a partition: reserves its number and creates its directory. A number
+/// whose directory exists is skipped, because its files belong to somebody else. Returns the number
+/// and the directory.
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn create_incarnation(
+    storage: &dyn Storage,
+    log: &Path,
+    catalog: &Catalog,
+    id: PartitionId,
+) -> Result<(u64, PathBuf)> {
+    loop {
+        let incarnation = catalog.reserve_incarnation();
+        let directory = incarnation_directory(log, id, incarnation);
+        match storage.metadata(&directory) {
+            Err(error) if error.is_not_found() => {
+                storage.create_directory(&directory)?;
+                return Ok((incarnation, directory));
+            }
+            Err(error) => return Err(error.into()),
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Text between the name of a segment's file and the position from which on recovery has cut off
+/// bytes, in the name of the file that keeps these bytes.
+pub(crate) const CUT: &str = ".cut-";
+
+/// Returns whether a file of this name in the directory of an incarnation belongs to the log.
+fn is_own(name: &str) -> bool {
+    let of_segment = name.strip_suffix(TEMPORARY).unwrap_or(name);
+    let of_segment = of_segment.split_once(CUT).map_or(of_segment, |(segment, _)| segment);
+    FileName::parse(of_segment).is_some()
+}
+
+/// Removes the directory of an incarnation and the log's files in it. Files of others, and then the
+/// directory, stay. Errors are ignored: what remains is removed when the log is next opened.
 pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
     let Ok(entries) = patiently(|| storage.list(directory)) else { return };
-    for entry in entries {
-        let _ = storage.remove(&directory.join(entry.name));
+    for entry in entries.iter().filter(|entry| is_own(&entry.name)) {
+        let _ = storage.remove(&directory.join(&entry.name));
     }
     let _ = storage.remove_directory(directory);
 }

@@ -51,6 +51,7 @@ mod backpressure;
 mod catalog;
 mod env;
 mod error;
+mod guard;
 mod identity;
 pub mod inspect;
 mod journal;

@@ -277,7 +277,8 @@ pub struct LogOptions {
     /// Number of threads that persist batches. If it is 0, the caller must call
     /// [`Log::run_pending`](crate::Log::run_pending).
     pub persisters: usize,
-    /// Memory for read-ahead from segments, in bytes.
+    /// Memory for reading segments, in bytes. While much of it is in use, polls do not read ahead;
+    /// while all of it is in use, they wait. One poll at a time is possible with any value.
     pub read_ahead_bytes_max: usize,
     /// Identifier of the machine's current boot; `None` if unknown. If the log was last opened in
     /// the same boot, the machine has not crashed since, so no completed write can have been lost.

@@ -257,15 +257,15 @@ impl Catalog {
         Ok(deleted)
     }
 
-    /// Reserves `count` consecutive incarnation numbers for partitions that are about to be created
-    /// or purged, and returns the first one. The reservation exists only in memory. After a
+    /// Reserves an incarnation number for a partition that is about to be created or purged, and
+    /// returns it. The reservation exists only in memory. After a
     /// restart, a number that did not get into the journal may be reserved again. That is safe,
     /// because opening the log has removed the directory with that number.
-    pub(crate) fn reserve_incarnations(&self, count: u64) -> u64 {
+    pub(crate) fn reserve_incarnation(&self) -> u64 {
         let mut inner = self.lock();
-        let first = inner.state.next_incarnation;
-        inner.state.next_incarnation += count;
-        first
+        let number = inner.state.next_incarnation;
+        inner.state.next_incarnation += 1;
+        number
     }
 
     /// Returns the ids that the next `count` new partitions of a topic will have.

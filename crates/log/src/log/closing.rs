@@ -40,7 +40,7 @@ pub(super) struct Closing {
     tuner: Arc<Tuner>,
     partitions: BTreeMap<PartitionId, Arc<Partition>>,
     threads: Vec<Thread>,
-    lock: Option<Box<dyn FileLock>>,
+    lock: Option<Arc<dyn FileLock>>,
 }
 
 /// A log that a thread of the log must close, because one of its threads dropped the last handle.

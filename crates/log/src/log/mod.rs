@@ -23,6 +23,7 @@ use open::{incarnation_of, new_id, open_env, open_partitions};
 
 use crate::catalog::{Catalog, CatalogSnapshot, PartitionId, StreamInfo};
 use crate::env::Env;
+use crate::guard::{GuardedStorage, LockGuard};
 use crate::offsets::Offsets;
 use crate::options::LogOptions;
 use crate::partition::Partition;
@@ -59,7 +60,7 @@ pub struct Log {
     /// after the deleted object with that id is completely gone.
     changing: Mutex<()>,
     /// The lock on the log's directory; `None` after the log was closed.
-    lock: Mutex<Option<Box<dyn FileLock>>>,
+    lock: Mutex<Option<Arc<dyn FileLock>>>,
 }
 
 impl Log {
@@ -83,10 +84,14 @@ impl Log {
         create_directory(&**storage, directory)?;
         // Several paths may lead to the directory. Use the canonical path from here on.
         let directory = storage.canonical_path(directory)?;
-        let lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
+        let lock_path = directory.join(layout::LOCK);
+        let lock = storage.lock(&lock_path).map_err(|error| {
             let what = format_args!("cannot lock the log in {}", directory.display());
             Error::from(error).while_doing(what)
         })?;
+        let lock: Arc<dyn FileLock> = Arc::from(lock);
+        let guard = LockGuard::new(&lock, lock_path);
+        let storage = &(GuardedStorage::new(Arc::clone(storage), &guard) as Arc<dyn Storage>);
         let id = match identity::read(&**storage, &directory)? {
             Some(id) => id,
             None if options.create_if_missing => {
@@ -97,7 +102,7 @@ impl Log {
             None => return Err(identity::missing(&directory)),
         };
         let mut report = OpenReport::default();
-        let env = Arc::new(open_env(options, directory, id, &mut report)?);
+        let env = Arc::new(open_env(options, storage, guard, directory, id, &mut report)?);
         let catalog = Arc::new(Catalog::open(storage, &env.directory)?);
         let streams = catalog.streams();
         layout::remove_left_over(&**storage, &env.directory, |id, incarnation| {
@@ -186,6 +191,16 @@ impl Log {
     /// Returns the canonical path of the log's directory.
     pub fn directory(&self) -> &Path {
         &self.env.directory
+    }
+
+    /// Checks that the LOCK in the log's directory was neither removed nor replaced while the log
+    /// was open. If it was, another process may have opened the log, and this one changes nothing
+    /// any more.
+    ///
+    /// # Errors
+    /// I/O, naming the LOCK; the same error after the log was closed.
+    pub fn check_lock(&self) -> Result<()> {
+        Ok(self.env.lock.check()?)
     }
 
     /// Returns the storage of the log. Its statistics count the log's reads and writes by purpose.

@@ -13,6 +13,7 @@ use tailwater_io::{Clock, FileIdentity, IoMode, SharedMemory, Storage};
 use crate::backpressure::Backpressure;
 use crate::catalog::{Catalog, PartitionId, PartitionInfo, StreamInfo};
 use crate::env::Env;
+use crate::guard::LockGuard;
 use crate::identity::LastOpening;
 use crate::options::{IoModeChoice, LogOptions, TailMemory};
 use crate::partition::Partition;
@@ -78,11 +79,12 @@ pub(super) fn new_id(clock: &dyn Clock, identity: FileIdentity) -> u128 {
 
 pub(super) fn open_env(
     options: &LogOptions,
+    storage: &Arc<dyn Storage>,
+    lock: Arc<LockGuard>,
     directory: PathBuf,
     id: u128,
     report: &mut OpenReport,
 ) -> Result<Env> {
-    let storage = &options.storage;
     let budget = &options.descriptor_budget;
     // Reserved first, because the capacity that is left bounds the number of cursors.
     let reserved = budget.reserve(own_descriptors(options.persisters));
@@ -131,6 +133,7 @@ pub(super) fn open_env(
             read_bytes_max,
             OpenFiles::new(budget.clone(), read_bytes_max),
         )),
+        lock,
         reserved: Some(reserved),
         clock: Arc::clone(&options.clock),
         directory,

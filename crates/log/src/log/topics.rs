@@ -124,13 +124,12 @@ impl Log {
     /// A crash after this, before the catalog names the partitions, is safe: opening the log
     /// removes directories that the catalog does not name.
     fn create_directories(&self, id: TopicId, partitions: &[u32]) -> Result<Vec<(u32, u64)>> {
-        let first = self.catalog.reserve_incarnations(partitions.len() as u64);
-        let created: Vec<(u32, u64)> = partitions.iter().copied().zip(first..).collect();
-        for (partition, incarnation) in &created {
-            let partition = id.partition(*partition);
-            let directory =
-                layout::incarnation_directory(&self.env.directory, partition, *incarnation);
-            self.env.segment_files.storage.create_directory(&directory)?;
+        let storage = &*self.env.segment_files.storage;
+        let mut created = Vec::with_capacity(partitions.len());
+        for partition in partitions {
+            let (log, id) = (&self.env.directory, id.partition(*partition));
+            let (incarnation, _) = layout::create_incarnation(storage, log, &self.catalog, id)?;
+            created.push((*partition, incarnation));
         }
         if created.is_empty() {
             return Ok(created);
@@ -139,7 +138,7 @@ impl Log {
         let parent = layout::partitions_directory(&self.env.directory, id.stream, id.topic);
         let mut above = Some(parent.as_path());
         while let Some(directory) = above.filter(|above| above.starts_with(&self.env.directory)) {
-            patiently(|| self.env.segment_files.storage.sync_directory(directory))?;
+            patiently(|| storage.sync_directory(directory))?;
             above = directory.parent();
         }
         Ok(created)

@@ -37,7 +37,8 @@ impl Partition {
     /// Full, if there is no memory now, or while a command such as a purge or truncation is
     /// pending. Then nothing was appended, and [`Self::try_append_or`] notifies the caller when it
     /// can retry. Invalid argument, if the batch is damaged or too large; no space or I/O, if an
-    /// earlier write to a segment failed; closed; not found, if the partition was deleted.
+    /// earlier write to a segment failed; I/O, if the log's LOCK was removed or replaced; closed;
+    /// not found, if the partition was deleted.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
         self.try_append_verified(&self.verify(batch)?)
     }
@@ -47,6 +48,7 @@ impl Partition {
     /// # Errors
     /// The errors of [`Self::try_append`].
     pub fn try_append_verified(&self, batch: &VerifiedBatch<'_>) -> Result<Appended> {
+        self.env.lock.check_if_due(&*self.env.clock)?;
         let now_us = self.env.clock.wall_us();
         let mut owner = self.owner.lock();
         let taken = match owner.append(&self.env, &batch.0, now_us) {

@@ -245,11 +245,10 @@ impl Partition {
     }
 
     fn do_purge(&self, files: &mut Files, completions: &mut Completions) -> Result<()> {
-        let incarnation = self.catalog.reserve_incarnations(1);
         let old_incarnation = self.owner.lock().incarnation;
-        let directory = self.directory(incarnation);
         let storage = &self.env.segment_files.storage;
-        storage.create_directory(&directory)?;
+        let (incarnation, directory) =
+            layout::create_incarnation(&**storage, &self.env.directory, &self.catalog, self.id)?;
         if let Some(parent) = directory.parent()
             && let Err(error) = patiently(|| storage.sync_directory(parent))
         {
@@ -356,6 +355,7 @@ impl Partition {
             rewritten.discard(&self.env.segment_files);
             return Ok(());
         }
+        rewritten.check_name_is_free(&self.env.segment_files)?;
         if let Err(error) = rewritten.install(&self.env.segment_files) {
             // The files of both generations may exist. The new generation's file must be removed no
             // later than the segment itself, so queue it for removal.

@@ -257,7 +257,8 @@ impl Partition {
 
     /// Returns the error with which appends are refused; `None` if they are accepted.
     pub fn failure(&self) -> Option<Error> {
-        self.owner.lock().health.error(self.id)
+        let lost = self.env.lock.check_if_due(&*self.env.clock).err().map(Error::from);
+        self.owner.lock().health.error(self.id).or(lost)
     }
 
     /// Returns why the last attempt to persist failed, if appends are accepted nevertheless and the

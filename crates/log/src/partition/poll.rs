@@ -203,10 +203,14 @@ impl Partition {
         bytes: &mut Vec<u8>,
     ) -> Result<()> {
         let Cursor { segment, scanner } = cursor;
+        let mut is_restarted = false;
         while !wanted.is_done() && wanted.offset < segment_end {
             let Some((position, header)) = scanner.peek()? else {
-                // The last segment may have grown since the cursor was created.
-                if wanted.polled.count == 0 && scanner.position() < segment.length() {
+                // The last segment may have grown since the cursor was created. If there is no
+                // batch even so, the file is too short.
+                let may_have_grown = !is_restarted && scanner.position() < segment.length();
+                if wanted.polled.count == 0 && may_have_grown {
+                    is_restarted = true;
                     scanner.restart(scanner.position(), segment.length())?;
                     continue;
                 }

@@ -22,18 +22,20 @@
 //! recovers the same batches.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::io::ErrorKind::AlreadyExists;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::message::name::{FileName, Kind, SegmentName, TEMPORARY};
 use tailwater_format::message::padding::{BLOCK, Trailer};
 use tailwater_io::buffer::AlignedBuffer;
-use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use super::owner::{Completions, Health, Owner, SegmentPosition, complete_all, resume_position};
 use super::{Files, Partition};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
+use crate::layout::CUT;
 use crate::options::{Durability, PartialBlocks, TopicOptions};
 use crate::segment::{Scanner, Segment, SegmentWriter};
 use crate::tail::survivors::Survivor;
@@ -84,7 +86,8 @@ pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
     let mut newest: BTreeMap<(u64, u64), (SegmentName, u64)> = BTreeMap::new();
     let mut indexes = Vec::new();
     let listed = storage.visit_entries(directory, &mut |entry| {
-        if entry.name.ends_with(TEMPORARY) {
+        let of_copy = entry.name.strip_suffix(TEMPORARY).and_then(FileName::parse);
+        if of_copy.is_some() {
             listing.left_over.push(entry.name.to_owned());
         }
         let Some(name) = FileName::parse(entry.name) else { return Ok(()) };
@@ -355,15 +358,11 @@ pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Optio
     Ok(None)
 }
 
-/// Copies the bytes after the last whole batch of a segment to a file next to it. Returns its path.
-fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<std::path::PathBuf> {
-    let mut path = segment.path(Kind::Log).into_os_string();
-    path.push(format!(".cut-{position}"));
-    let path = std::path::PathBuf::from(path);
+/// Copies the bytes after the last whole batch of a segment to a new file next to it. Returns its
+/// path.
+fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<PathBuf> {
     let from = segment.file(&mut env.segment_files.access_now())?;
-    let mode = IoMode::Buffered;
-    let mut to =
-        env.segment_files.storage.create(&path, Create::Truncate, mode, Purpose::LogAppend)?;
+    let (path, mut to) = create_cut(env, segment, position)?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
     let mut at = position;
     while at < segment.length() {
@@ -377,6 +376,29 @@ fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<std::path::Pa
     to.sync_all(Purpose::LogAppend)?;
     env.segment_files.storage.sync_directory(segment.directory())?;
     Ok(path)
+}
+
+/// Creates the file for the bytes of a segment from a position on. If an earlier recovery has cut
+/// the segment at the same position, the new file's name has a number.
+fn create_cut(
+    env: &Env,
+    segment: &Segment,
+    position: u64,
+) -> Result<(PathBuf, Box<dyn WriteFile>)> {
+    let storage = &env.segment_files.storage;
+    let mut number = 1;
+    loop {
+        let mut path = segment.path(Kind::Log).into_os_string();
+        path.push(format!("{CUT}{position}"));
+        if number > 1 {
+            path.push(format!("-{number}"));
+        }
+        let (path, mode) = (PathBuf::from(path), IoMode::Buffered);
+        match storage.create(&path, Create::New, mode, Purpose::LogAppend) {
+            Err(error) if error.source.kind() == AlreadyExists => number += 1,
+            created => return Ok((path, created?)),
+        }
+    }
 }
 
 fn hole_error(segment: &Segment, end: &End, stable: u64) -> Error {

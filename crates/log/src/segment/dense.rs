@@ -180,8 +180,23 @@ impl Rewritten {
         self.old.length() == self.old_length
     }
 
+    /// Checks that the name of the new segment is free. If it is not, the copy's file is removed.
+    ///
+    /// # Errors
+    /// Already exists; I/O errors.
+    pub(crate) fn check_name_is_free(&self, files: &SegmentFiles) -> Result<()> {
+        let path = self.new.path(Kind::Log);
+        let error = match files.storage.metadata(&path) {
+            Err(error) if error.is_not_found() => return Ok(()),
+            Err(error) => error.into(),
+            Ok(_) => Error::in_the_way(&path),
+        };
+        self.discard(files);
+        Err(error)
+    }
+
     /// Makes the new file the segment (step 2 of the module's list), and writes its index. No file
-    /// of its name may exist.
+    /// of its name may exist ([`Self::check_name_is_free`]).
     ///
     /// # Errors
     /// I/O errors. After an error, a crash of the machine may leave either segment; both contain

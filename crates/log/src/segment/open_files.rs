@@ -346,8 +346,9 @@ impl WriteSlot {
             let Some(mut state) = self.state.try_lock() else { return false };
             if state.must_be_synced() {
                 // A failure is recorded, and concerns the next use of the file.
-                let _ =
-                    OpenWriteFile::sync_in(&mut state, |file| file.sync_data(Purpose::LogAppend));
+                let _ = OpenWriteFile::make_durable_in(&mut state, |file| {
+                    file.sync_data(Purpose::LogAppend)
+                });
             }
             state.open.take()
         };
@@ -391,23 +392,23 @@ impl OpenWriteFile<'_> {
         Ok(change(&mut **file)?)
     }
 
-    /// Makes all written bytes durable with `sync`.
+    /// Makes all written bytes durable with `call`, which syncs the file.
     ///
     /// # Errors
     /// I/O errors. A failure is final: later uses of the file return the same error.
-    pub(super) fn sync(
+    pub(super) fn make_durable(
         &mut self,
-        sync: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
+        call: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
     ) -> Result<()> {
-        Self::sync_in(&mut self.0, sync)
+        Self::make_durable_in(&mut self.0, call)
     }
 
-    fn sync_in(
+    fn make_durable_in(
         state: &mut WriteState,
-        sync: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
+        call: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,
     ) -> Result<()> {
         let Some((file, _)) = &mut state.open else { return Err(closed()) };
-        match sync(&mut **file) {
+        match call(&mut **file) {
             Ok(()) => {
                 state.is_unsynced = false;
                 Ok(())

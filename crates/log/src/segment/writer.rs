@@ -81,10 +81,10 @@ pub(crate) struct SegmentWriter {
 }
 
 impl SegmentWriter {
-    /// Creates the file of a new segment. No file of its name may exist.
+    /// Creates the file of a new segment.
     ///
     /// # Errors
-    /// I/O errors; the file was then not created.
+    /// Already exists, if there is a file of its name; I/O errors. The file was then not created.
     pub(crate) fn create(
         files: &Arc<SegmentFiles>,
         directory: &Path,
@@ -97,8 +97,12 @@ impl SegmentWriter {
         segment.set_entries(Vec::new());
         let path = segment.path(Kind::Log);
         let claim = files.open.budget.claim_now(Share::Writing, 1);
-        let file =
-            files.storage.create(&path, Create::New, files.append_mode, Purpose::LogAppend)?;
+        let mode = files.append_mode;
+        let created = files.storage.create(&path, Create::New, mode, Purpose::LogAppend);
+        let file = created.map_err(|error| {
+            let error = Error::from(error);
+            if error.is_about_existing() { Error::in_the_way(&path) } else { error }
+        })?;
         Ok(Self {
             files: Arc::clone(files),
             segment,
@@ -233,7 +237,7 @@ impl SegmentWriter {
         let mut open = self.open()?;
         open.change(false, |file| file.truncate(length))?;
         if self.is_durable {
-            open.sync(|file| file.sync_data(Purpose::LogAppend))?;
+            open.make_durable(|file| file.sync_data(Purpose::LogAppend))?;
         }
         drop(open);
         self.uncertain_cut = None;
@@ -314,7 +318,7 @@ impl SegmentWriter {
         if !self.file.is_unsynced()? {
             return Ok(());
         }
-        self.open()?.sync(|file| file.sync_data(Purpose::LogAppend))
+        self.open()?.make_durable(|file| file.sync_data(Purpose::LogAppend))
     }
 
     /// Makes all earlier writes durable. From then on, every write is durable by the time that
@@ -339,7 +343,7 @@ impl SegmentWriter {
         if self.uncertain_cut.is_some() || open.length()? != data_end {
             open.change(false, |file| file.truncate(data_end))?;
         }
-        open.sync(|file| file.sync_all(Purpose::LogAppend))?;
+        open.make_durable(|file| file.sync_all(Purpose::LogAppend))?;
         drop(open);
         self.segment.set_length(data_end);
         // A crash here is safe: a missing index is rebuilt.
@@ -348,9 +352,9 @@ impl SegmentWriter {
     }
 }
 
-fn write_zeros(file: &mut dyn WriteFile, offset: u64, length: u64) -> tailwater_io::Result<()> {
+fn write_zeros(zeroed: &mut dyn WriteFile, offset: u64, length: u64) -> tailwater_io::Result<()> {
     let mut zeros = AlignedBuffer::with_capacity(length as usize);
     zeros.set_length(length as usize);
-    file.write_all_at(&zeros, offset, Purpose::LogAppend)?;
-    file.sync_data(Purpose::LogAppend)
+    zeroed.write_all_at(&zeros, offset, Purpose::LogAppend)?;
+    zeroed.sync_data(Purpose::LogAppend)
 }

@@ -19,6 +19,7 @@ use tailwater_io::SharedMemory;
 use tailwater_io::buffer::{AppendBuffer, MAX_ALIGNMENT, PageSource, Pages};
 
 use super::Chunk;
+use super::survivors::{region_name, region_number};
 use crate::backpressure::Backpressure;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -95,7 +96,8 @@ impl ChunkPool {
     ) -> Result<Arc<Self>> {
         let mut state = State { target: limit, ..State::default() };
         if let Some(shared) = &shared {
-            let numbers = shared.list()?.into_iter().filter_map(|name| name.parse::<u64>().ok());
+            let numbers = shared.list()?;
+            let numbers = numbers.iter().filter_map(|name| region_number(name));
             state.next_region = numbers.max().map_or(0, |last| last + 1);
         }
         let state = Mutex::new(state);
@@ -271,7 +273,7 @@ impl ChunkPool {
                 Ok(Piece { pages, region: None })
             }
             (MemoryKind::Shared, Some(shared)) => {
-                let name = format!("{region:020}");
+                let name = region_name(region);
                 let pages = shared.create(&name, bytes)?;
                 Ok(Piece { pages, region: Some(name) })
             }

@@ -16,6 +16,18 @@ use crate::Result;
 use crate::catalog::PartitionId;
 use crate::patience::patiently;
 
+/// Returns the number in the name of a region of shared memory; `None` if a log does not give
+/// regions such a name.
+pub(crate) fn region_number(name: &str) -> Option<u64> {
+    let number = name.parse().ok()?;
+    (region_name(number) == name).then_some(number)
+}
+
+/// Returns the name of the region of shared memory with this number.
+pub(crate) fn region_name(number: u64) -> String {
+    format!("{number:020}")
+}
+
 /// A region of shared memory that a dead process left, with a chunk that may contain batches.
 #[derive(Debug)]
 pub(crate) struct Survivor {
@@ -44,7 +56,8 @@ impl Survivors {
     /// I/O errors.
     pub(crate) fn read(shared: &dyn SharedMemory, log: u128) -> Result<Self> {
         let mut survivors = Self::default();
-        for name in patiently(|| shared.list())? {
+        let names = patiently(|| shared.list())?;
+        for name in names.into_iter().filter(|name| region_number(name).is_some()) {
             let bytes = patiently(|| shared.read(&name))?;
             match ChunkHeader::decode(&bytes) {
                 Ok(Some(header)) if header.log == log => {

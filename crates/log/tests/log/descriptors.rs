@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use tailwater_io::descriptors::Exhausted;
 use tailwater_io::shared_memory::SimSharedMemory;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule};
-use tailwater_io::{DescriptorBudget, Operation, Storage};
+use tailwater_io::{DescriptorBudget, Operation, Purpose, Storage};
 use tailwater_log::{
-    Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks, Partition, Result, Strategy,
-    Ticket, TopicId,
+    Consumer, Durability, ErrorKind, IoModeChoice, Log, LogOptions, PartialBlocks, Partition,
+    Result, Strategy, Ticket, TopicId,
 };
 
 use crate::common::{DIRECTORY, Machine, batch, messages, read_all, topic};
@@ -351,6 +351,42 @@ fn more_partitions_are_appended_to_than_files_may_be_open() {
                 }
             }
         });
+    }
+}
+
+/// A file that was written through the page cache is synced before its descriptor is used for
+/// another file, because the kernel reports a failed write to open files only. The failure of that
+/// sync is final. Direct writes report their own failures.
+#[test]
+fn a_file_written_through_the_page_cache_is_synced_before_it_is_closed() {
+    for mode in [IoModeChoice::Buffered, IoModeChoice::Direct] {
+        let machine = Machine::new(12, false);
+        let options = limited_options(&machine).with_append_io_mode(mode);
+        let log = Log::open(DIRECTORY, &options.with_tail_bytes_max(32 << 20)).expect("the log");
+        let id = create_topic(&log, Durability::Process, 120);
+        let rule = FaultRule::new(Fault::InputOutput)
+            .operation(Operation::Sync)
+            .purpose(Purpose::LogAppend)
+            .from(0);
+        machine.storage.set_faults(FaultPlan::none().with(rule));
+        for number in 0..2 {
+            for partition in log.partitions() {
+                if let Ok(appended) = partition.append(&batch(number..number + 1, 100)) {
+                    log.run_pending();
+                    // Fails if an earlier sync has failed.
+                    let _ = appended.ticket.wait();
+                }
+            }
+        }
+        let failures: Vec<_> = log.partitions().iter().filter_map(|it| it.failure()).collect();
+        let expected = if mode == IoModeChoice::Buffered { 120 - LIMIT } else { 0 };
+        assert!(failures.len() >= expected, "{mode:?}: {} failures", failures.len());
+        assert!(failures.iter().all(|error| error.kind() == ErrorKind::Io), "{failures:?}");
+        if mode == IoModeChoice::Direct {
+            assert_eq!(failures.len(), 0);
+            let last = log.partition(id.partition(119)).expect("a partition");
+            assert_eq!(numbers(&last), [0, 1]);
+        }
     }
 }
 

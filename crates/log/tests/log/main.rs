@@ -18,6 +18,8 @@ mod failures;
 #[cfg(not(shuttle))]
 mod first;
 #[cfg(not(shuttle))]
+mod foreign_files;
+#[cfg(not(shuttle))]
 mod held;
 #[cfg(not(shuttle))]
 mod idle;
@@ -37,5 +39,7 @@ mod partial_blocks;
 mod power_cuts;
 #[cfg(not(shuttle))]
 mod process;
+#[cfg(not(shuttle))]
+mod reading;
 #[cfg(not(shuttle))]
 mod records;

@@ -27,6 +27,7 @@ const TRANSACTION: usize = 1000;
 const CACHE_BYTES: usize = 1 << 30;
 
 fn main() -> ExitCode {
+    tailwater_io::descriptors::raise_open_files_max();
     let engines: [&dyn Engine; 5] = [
         &Contender::<Tailwater>::new(),
         &Contender::<rocksdb::RocksDb>::new(),

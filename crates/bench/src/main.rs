@@ -9,6 +9,7 @@ use tailwater_bench::{Tailwater, TailwaterScans};
 use tailwater_latency::tail::TailwaterEngine;
 
 fn main() -> ExitCode {
+    tailwater_io::descriptors::raise_open_files_max();
     let engines = [&Contender::<Tailwater>::new() as &dyn Engine];
     Arguments::parse().run(&engines, &[&TailwaterScans], &[&TailwaterEngine])
 }

@@ -26,6 +26,7 @@ mod writing;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tailwater_io::descriptors::raise_open_files_max;
 
 use arguments::{Arguments, Command, Reading, Verb, Writing};
 use outcome::{Failure, Outcome, Result};
@@ -33,6 +34,8 @@ use output::Output;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // Each table, segment and connection needs a descriptor.
+    raise_open_files_max();
     match arguments.command {
         Command::Db { verb } => {
             let common = verb.common();

@@ -24,6 +24,8 @@ pub enum ServerError {
     Tls(String),
     /// The server cannot create its data directory.
     Directory(String),
+    /// The limit on open files is too low.
+    Descriptors(String),
     /// The server cannot write to its data directory.
     Storage(tailwater_io::Error),
 }
@@ -32,9 +34,10 @@ impl fmt::Display for ServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Log(error) => error.fmt(f),
-            Self::ForeignData(message) | Self::Tls(message) | Self::Directory(message) => {
-                f.write_str(message)
-            }
+            Self::ForeignData(message)
+            | Self::Tls(message)
+            | Self::Directory(message)
+            | Self::Descriptors(message) => f.write_str(message),
             Self::Listen { key, address, source } => {
                 write!(f, "{key}: cannot listen on {address}: {source}")
             }
@@ -49,7 +52,7 @@ impl std::error::Error for ServerError {
             Self::Log(error) => Some(error),
             Self::Listen { source, .. } => Some(source),
             Self::Storage(error) => Some(error),
-            Self::ForeignData(_) | Self::Tls(_) | Self::Directory(_) => None,
+            Self::ForeignData(_) | Self::Tls(_) | Self::Directory(_) | Self::Descriptors(_) => None,
         }
     }
 }

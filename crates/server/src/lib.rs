@@ -11,6 +11,7 @@
 //! | `listener` | accepting connections |
 //! | `connection` | one client's connection: frames in, replies out, limits |
 //! | `in_flight` | the bound on the memory of requests and replies |
+//! | `descriptors` | the division of file descriptors between connections and the log |
 //! | `protocol` | encoding of frames; bodies are encoded by `iggy_binary_protocol` |
 //! | `command` | one handler per command |
 //! | `session` | connected and logged-in clients, and their recent requests |
@@ -29,6 +30,7 @@ mod command;
 mod config;
 mod connection;
 mod consumers;
+mod descriptors;
 mod error;
 mod groups;
 mod http;
@@ -49,5 +51,6 @@ pub use config::{
     Config, ConfigError, ConfigSource, Flags, Http, Limits, Logging, Memory, Root, Segment, Tcp,
     Tls, TopicDefaults,
 };
+pub use descriptors::DescriptorShares;
 pub use error::ServerError;
 pub use server::{Addresses, Server, Shutdown};

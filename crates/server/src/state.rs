@@ -9,6 +9,7 @@ use tailwater_log::Log;
 use crate::balancer::Balancer;
 use crate::config::Config;
 use crate::consumers::Consumers;
+use crate::descriptors::DescriptorShares;
 use crate::groups::Groups;
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;
@@ -27,6 +28,7 @@ pub(crate) struct State {
     pub(crate) metrics: Metrics,
     pub(crate) in_flight: InFlight,
     pub(crate) consumers: Consumers,
+    pub(crate) descriptors: DescriptorShares,
     /// Held by a command that creates, changes or deletes streams, topics or partitions, from its
     /// first read of the state until its last update. A thread that also takes other locks takes
     /// this one first.

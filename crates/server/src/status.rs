@@ -110,7 +110,9 @@ impl From<Error> for Status {
         match error.kind() {
             ErrorKind::InvalidArgument => Self::INVALID_FORMAT,
             ErrorKind::NotFound | ErrorKind::Closed => Self::RESOURCE_NOT_FOUND,
-            ErrorKind::Full | ErrorKind::Busy => Self::TRANSIENT_NOT_ACCEPTED,
+            ErrorKind::Full | ErrorKind::Busy | ErrorKind::OutOfDescriptors => {
+                Self::TRANSIENT_NOT_ACCEPTED
+            }
             ErrorKind::NoSpace => Self::CANNOT_WRITE_TO_FILE,
             ErrorKind::Corruption => Self::CANNOT_READ_MESSAGE,
             ErrorKind::NotSupported => Self::FEATURE_UNAVAILABLE,

@@ -132,6 +132,8 @@ fn append_status(partition: &Partition, error: &Error) -> Status {
     match error.kind() {
         ErrorKind::InvalidArgument => Status::INVALID_BATCH_CHECKSUM,
         ErrorKind::Closed | ErrorKind::NotFound => Status::PARTITION_NOT_FOUND,
+        // Nothing was appended, so the client repeats the request.
+        ErrorKind::OutOfDescriptors => Status::TRANSIENT_NOT_ACCEPTED,
         _ => {
             warn!(partition = %partition.id(), %error, "append failed");
             Status::CANNOT_APPEND_MESSAGE
@@ -337,6 +339,7 @@ async fn read_once(
     };
     polled.map_err(|error| match error.kind() {
         ErrorKind::Closed | ErrorKind::NotFound => Status::PARTITION_NOT_FOUND,
+        ErrorKind::OutOfDescriptors => Status::TRANSIENT_NOT_ACCEPTED,
         _ => {
             warn!(partition = %partition.id(), %error, "poll failed");
             Status::CANNOT_READ_MESSAGE

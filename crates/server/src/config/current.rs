@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use tailwater_io::{Create, IoMode, Purpose, Storage};
+use tailwater_io::{Create, Error, IoMode, Operation, Purpose, Storage};
 use tailwater_log::Durability;
 use toml::{Table, Value};
 
@@ -21,6 +21,37 @@ const NAME: &str = "current_config.toml";
 const TEMPORARY_NAME: &str = "current_config.toml.tmp";
 /// Address to write for a transport that is turned off.
 const OFF: &str = "127.0.0.1:0";
+
+/// Checks that the file `current_config.toml`, if it exists, is that of an earlier server on the
+/// same `system.path`. In a directory outside `system.path`, it may belong to another server.
+///
+/// # Errors
+/// If the file belongs to another server or program; I/O errors.
+pub(crate) fn check_current(storage: &dyn Storage, config: &Config) -> tailwater_io::Result<()> {
+    let directory = config.path.join(&config.runtime_path);
+    if directory.starts_with(&config.path) {
+        return Ok(());
+    }
+    let path = directory.join(NAME);
+    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
+        Err(error) if error.is_not_found() => return Ok(()),
+        file => file?,
+    };
+    let mut bytes = vec![0; file.length()? as usize];
+    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
+    bytes.truncate(count);
+    let text = String::from_utf8_lossy(&bytes);
+    let document: Option<Table> = text.parse().ok();
+    let owner = document.as_ref().and_then(|table| table.get("system")?.get("path")?.as_str());
+    if owner == Some(&*config.path.to_string_lossy()) {
+        return Ok(());
+    }
+    let owner = owner.map_or_else(String::new, |owner| format!(", with system.path {owner}"));
+    let message = format!(
+        "it belongs to another server{owner}: set system.runtime.path to another directory"
+    );
+    Err(Error::new(Operation::Create, &path, std::io::Error::other(message)))
+}
 
 /// Writes the configuration of the running server to the file `current_config.toml`. `tcp` and
 /// `http` are the addresses on which the server actually listens; the file contains them instead of

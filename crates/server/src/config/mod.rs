@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use tailwater_log::{Durability, IoModeChoice, PartialBlocks};
 
-pub(crate) use current::{remove_current, write_current};
+pub(crate) use current::{check_current, remove_current, write_current};
 pub(crate) use read::is_segment_size;
 pub(crate) use units::{Bound, parse_bound, parse_duration, parse_size};
 

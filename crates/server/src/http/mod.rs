@@ -32,8 +32,6 @@ use crate::listener;
 use crate::prometheus;
 use crate::state::State;
 
-/// Maximum number of concurrent connections.
-const CONNECTIONS: usize = 64;
 /// Size of the buffer for the request line and the headers, in bytes. A request with more is
 /// rejected.
 const HEADER_BYTES: usize = 16 << 10;
@@ -57,7 +55,7 @@ pub(crate) async fn serve(
     state: Arc<State>,
     shutdown: watch::Receiver<bool>,
 ) {
-    let mut places = ServedConnections::default();
+    let mut places = ServedConnections::new(state.descriptors.http_connections);
     let connections = listener::accept(listener, shutdown, |connections, stream, address| {
         if !places.make_room() {
             state.metrics.refused("http_connections_max");
@@ -79,16 +77,20 @@ pub(crate) async fn serve(
                 debug!(%address, "HTTP connection took too long");
             }
         });
-        places.0.push(ServedConnection { task, has_asked });
+        places.open.push(ServedConnection { task, has_asked });
     })
     .await;
     // Dropping the connections aborts their tasks, without waiting for requests in progress.
     drop(connections);
 }
 
-/// The open connections, in the order in which they were accepted.
-#[derive(Default)]
-struct ServedConnections(Vec<ServedConnection>);
+/// The open connections.
+struct ServedConnections {
+    /// Maximum number of open connections.
+    connections_max: usize,
+    /// The connections, in the order in which they were accepted.
+    open: Vec<ServedConnection>,
+}
 
 struct ServedConnection {
     task: AbortHandle,
@@ -97,17 +99,21 @@ struct ServedConnection {
 }
 
 impl ServedConnections {
+    fn new(connections_max: usize) -> Self {
+        Self { connections_max, open: Vec::new() }
+    }
+
     /// Makes sure that one more connection does not exceed the limit. If the limit is reached,
     /// closes the oldest connection whose request has not arrived. Returns false if there is no
     /// such connection.
     fn make_room(&mut self) -> bool {
-        self.0.retain(|place| !place.task.is_finished());
-        if self.0.len() < CONNECTIONS {
+        self.open.retain(|place| !place.task.is_finished());
+        if self.open.len() < self.connections_max {
             return true;
         }
         let is_silent = |place: &ServedConnection| !place.has_asked.load(Ordering::Relaxed);
-        let Some(oldest) = self.0.iter().position(is_silent) else { return false };
-        self.0.remove(oldest).task.abort();
+        let Some(oldest) = self.open.iter().position(is_silent) else { return false };
+        self.open.remove(oldest).task.abort();
         true
     }
 }

@@ -91,7 +91,7 @@ async fn idle_connections_do_not_block_new_ones() {
     let server = Server::start(config(directory.path())).await.expect("the server starts");
     let address = server.addresses().http.expect("HTTP is on");
     let mut idle = Vec::new();
-    for _ in 0..super::CONNECTIONS {
+    for _ in 0..server.descriptors().http_connections {
         idle.push(TcpStream::connect(address).await.expect("a connection"));
     }
     // The limit on connections is reached. Each further connection closes the oldest one.

@@ -11,10 +11,10 @@ use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use iggy_binary_protocol::EvictionReason;
-use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
+use tailwater_io::descriptors::Reservation;
 use tailwater_io::sync::Mutex;
-use tailwater_io::{Storage, posix::PosixStorage};
+use tailwater_io::{Clock, DescriptorBudget, Storage, posix::PosixStorage};
 use tailwater_log::{Log, LogOptions, OpenReport, TailMemory};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -28,6 +28,7 @@ use crate::command;
 use crate::config::{self, Config};
 use crate::connection::{self, End};
 use crate::consumers::Consumers;
+use crate::descriptors::DescriptorShares;
 use crate::error::ServerError;
 use crate::groups::Groups;
 use crate::in_flight::InFlight;
@@ -84,6 +85,8 @@ pub struct Server {
     has_exposed_defaults: bool,
     shutdown: watch::Sender<bool>,
     tasks: JoinSet<usize>,
+    /// The descriptors of connections.
+    _descriptors: Reservation,
 }
 
 impl Server {
@@ -94,6 +97,9 @@ impl Server {
     /// See [`ServerError`].
     pub async fn start(config: Config) -> Result<Self, ServerError> {
         let storage: Arc<dyn Storage> = Arc::new(PosixStorage::new());
+        let budget = DescriptorBudget::of_process();
+        let (descriptors, reserved) =
+            DescriptorShares::reserve(&budget, &config).map_err(ServerError::Descriptors)?;
         refuse_foreign_data(&*storage, &config.path)?;
         let tcp = match &config.tcp {
             Some(tcp) => Some((listen("tcp.address", tcp.address).await?, acceptor(&tcp.tls)?)),
@@ -108,9 +114,10 @@ impl Server {
             tcp: tcp.as_ref().and_then(|(listener, _)| address(listener)),
             http: http.as_ref().and_then(|(listener, _)| address(listener)),
         };
-        let log = open_log(&storage, &config)?;
+        let log = open_log(&storage, budget, &config)?;
         // The open log guarantees that no other server uses the directory. If `current_config.toml`
         // exists, an earlier server was killed, and the file is outdated.
+        config::check_current(&*storage, &config)?;
         config::remove_current(&*storage, &config)?;
         command::apply_config(&log, &config)?;
         let groups = Groups::open(&log, &config)?;
@@ -131,6 +138,7 @@ impl Server {
         let state = Arc::new(State {
             in_flight: InFlight::new(config.limits.in_flight_bytes_max),
             consumers: Consumers::new(config.limits.consumers_max),
+            descriptors,
             changing: Mutex::default(),
             log,
             users,
@@ -147,12 +155,26 @@ impl Server {
         let (shutdown, is_shutdown) = watch::channel(false);
         let tasks = spawn_tasks(&state, tcp, http, &is_shutdown);
         let has_exposed_defaults = is_exposed && state.users.has_default_root();
-        Ok(Self { state, storage, addresses, root_password, has_exposed_defaults, shutdown, tasks })
+        Ok(Self {
+            state,
+            storage,
+            addresses,
+            root_password,
+            has_exposed_defaults,
+            shutdown,
+            tasks,
+            _descriptors: reserved,
+        })
     }
 
     /// Returns the addresses on which the server listens.
     pub fn addresses(&self) -> Addresses {
         self.addresses
+    }
+
+    /// Returns how the server divides the file descriptors of its process.
+    pub fn descriptors(&self) -> DescriptorShares {
+        self.state.descriptors
     }
 
     /// Returns the password that was generated for the root user, if this start created the root
@@ -197,7 +219,11 @@ impl Server {
         }
         // `current_config.toml` is removed before the log is closed. After the log is closed,
         // another server may own the directory.
-        let removed = config::remove_current(&*self.storage, &self.state.config);
+        let removed = match self.state.log.check_lock() {
+            Ok(()) => config::remove_current(&*self.storage, &self.state.config),
+            // The file may belong to another server by now. Closing the log returns the error.
+            Err(_) => Ok(()),
+        };
         let state = Arc::clone(&self.state);
         let closed = tokio::task::spawn_blocking(move || state.log.close()).await;
         closed.map_err(|panicked| {
@@ -259,13 +285,18 @@ fn refuse_foreign_data(storage: &dyn Storage, path: &Path) -> Result<(), ServerE
     }
 }
 
-fn open_log(storage: &Arc<dyn Storage>, config: &Config) -> Result<Log, ServerError> {
+fn open_log(
+    storage: &Arc<dyn Storage>,
+    budget: DescriptorBudget,
+    config: &Config,
+) -> Result<Log, ServerError> {
     create_private_directory(&**storage, &config.path)?;
     let limits = &config.limits;
     let is_shared = config.segment.has_shared_memory;
     let tail_memory = if is_shared { TailMemory::Automatic } else { TailMemory::Private };
     let options = LogOptions::new()
         .with_storage(Arc::clone(storage))
+        .with_descriptor_budget(budget)
         .with_tail_memory(tail_memory)
         .with_append_io_mode(config.segment.append_io_mode)
         .with_syncs_appends(config.segment.syncs_appends)
@@ -306,14 +337,19 @@ async fn accept(
     tls: Option<TlsAcceptor>,
     is_shutdown: watch::Receiver<bool>,
 ) -> usize {
-    let places = Arc::new(Semaphore::new(state.config.limits.connections_max));
+    let connections_max = state.descriptors.connections;
+    let places = Arc::new(Semaphore::new(connections_max));
     let mut warning = WarningLimiter::default();
     let shutdown = is_shutdown.clone();
     let mut connections = listener::accept(listener, shutdown, |connections, stream, address| {
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             state.metrics.refused("connections_max");
             if warning.is_due() {
-                warn!(%address, "connections are refused: limits.connections_max is reached");
+                warn!(
+                    %address,
+                    "connections are refused: {connections_max} are open, the maximum according to \
+                     limits.connections_max and the limit on open files"
+                );
             }
             return;
         };
@@ -395,8 +431,9 @@ impl Drop for ConnectionGuard<'_> {
 }
 
 /// Once per [`TICK`], completes overdue handovers of partitions, evicts silent members of groups,
-/// and removes expired tokens. Ends when the server shuts down.
+/// warns of delayed persists, and removes expired tokens. Ends when the server shuts down.
 async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> usize {
+    let mut warning = WarningLimiter::default();
     loop {
         let shutdown = is_shutdown.wait_for(|is_shutdown| *is_shutdown);
         if tokio::time::timeout(TICK, shutdown).await.is_ok() {
@@ -404,12 +441,24 @@ async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> 
         }
         state.groups.tick(Instant::now());
         evict_silent_members(&state);
+        warn_of_delays(&state, &mut warning);
         let state = Arc::clone(&state);
         let now_us = SystemClock.wall_us();
         let removed =
             tokio::task::spawn_blocking(move || state.users.remove_expired(&state.log, now_us));
         // A failure was already logged, and the next tick tries the removal again.
         let _ = removed.await;
+    }
+}
+
+/// Warns if partitions cannot persist messages because no file descriptor is left.
+fn warn_of_delays(state: &State, warning: &mut WarningLimiter) {
+    let delays: Vec<_> = state.log.partitions().iter().filter_map(|it| it.delay()).collect();
+    if let Some(error) = delays.first()
+        && warning.is_due()
+    {
+        let partitions = delays.len();
+        warn!(partitions, %error, "messages wait in memory until they can be persisted");
     }
 }
 

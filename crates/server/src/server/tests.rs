@@ -52,6 +52,26 @@ async fn only_the_owner_may_read_a_new_directory() {
     server.shutdown().await.expect("the server shuts down");
 }
 
+/// Regression test: two servers with the same `system.runtime.path` replaced and removed each
+/// other's file.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_current_configuration_file_of_another_server_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let runtime = directory.path().join("runtime");
+    let runtime_path = runtime.to_str().expect("text");
+    let file = runtime.join("current_config.toml");
+    let [first, second] = ["first", "second"]
+        .map(|name| config(&directory.path().join(name), &[("system.runtime.path", runtime_path)]));
+    let server = Server::start(first.clone()).await.expect("the server starts");
+    let error = Server::start(second.clone()).await.expect_err("the file belongs to the first");
+    assert!(error.to_string().contains("belongs to another server"), "{error}");
+    assert!(file.exists());
+    server.shutdown().await.expect("the server shuts down");
+    assert!(!file.exists());
+    let server = Server::start(second).await.expect("the server starts");
+    server.shutdown().await.expect("the server shuts down");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_current_configuration_file_exists_while_the_server_runs() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -3,9 +3,11 @@
 mod bodies;
 mod clients;
 mod common;
+mod descriptors;
 mod encrypted;
 mod groups;
 mod killed;
+mod locks;
 mod messages;
 mod misbehaving;
 mod objects;

@@ -180,17 +180,24 @@ impl Files {
     }
 
     /// Appends a line to the current file. If the line does not fit, begins a new file and removes
-    /// old files.
+    /// old files. If no file descriptor is left for that, the current file becomes longer.
     fn write(&mut self, line: &[u8], now_us: u64) -> io::Result<()> {
         let length = line.len() as u64;
         if self.bytes > 0 && self.file_bytes_max.is_some_and(|max| self.bytes + length > max) {
-            self.current = append_to(&self.directory.join(name(now_us)))?;
-            self.bytes = self.current.metadata()?.len();
-            self.prune(now_us)?;
+            match self.begin_file(now_us) {
+                Err(error) if is_out_of_descriptors(&error) => {}
+                begun => begun?,
+            }
         }
         self.current.write_all(line)?;
         self.bytes += length;
         Ok(())
+    }
+
+    fn begin_file(&mut self, now_us: u64) -> io::Result<()> {
+        self.current = append_to(&self.directory.join(name(now_us)))?;
+        self.bytes = self.current.metadata()?.len();
+        self.prune(now_us)
     }
 
     /// Removes expired files. Then removes the oldest files while the total size is too large. The
@@ -216,6 +223,12 @@ impl Files {
     }
 }
 
+/// Returns whether the process, or the whole system, has reached its limit on open files.
+fn is_out_of_descriptors(error: &io::Error) -> bool {
+    let [process, system] = [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE];
+    [process, system].iter().any(|limit| error.raw_os_error() == Some(limit.raw_os_error()))
+}
+
 fn name(begun_us: u64) -> String {
     format!("{PREFIX}{begun_us:020}{SUFFIX}")
 }
@@ -228,7 +241,9 @@ fn list(directory: &Path) -> io::Result<Vec<(u64, String, u64)>> {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let number = name.strip_prefix(PREFIX).and_then(|name| name.strip_suffix(SUFFIX));
-        if let Some(begun_us) = number.and_then(|number| number.parse().ok()) {
+        let begun_us = number.and_then(|number| number.parse().ok());
+        // Files with similar names belong to others.
+        if let Some(begun_us) = begun_us.filter(|begun_us| self::name(*begun_us) == name) {
             files.push((begun_us, name, entry.metadata()?.len()));
         }
     }
@@ -278,6 +293,49 @@ mod tests {
             assert!(listed.iter().map(|(.., bytes)| bytes).sum::<u64>() <= 350, "{listed:?}");
         }
         assert_eq!(list(directory.path()).expect("a list").len(), 3);
+    }
+
+    /// Regression test: if no descriptor was left for a new file, nothing was logged to files until
+    /// the server was restarted.
+    #[test]
+    fn lines_go_to_the_current_file_if_no_other_can_be_opened() {
+        use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+        /// Runs in a process of its own, because the limit applies to the whole process.
+        const CHILD: &str = "TAILWATER_TEST_LOG_LINES";
+        let Ok(directory) = std::env::var(CHILD) else {
+            let directory = tempfile::tempdir().expect("a directory");
+            let test = "lines_go_to_the_current_file_if_no_other_can_be_opened";
+            let output = std::process::Command::new(std::env::current_exe().expect("this program"))
+                .args([test, "--nocapture"])
+                .env(CHILD, directory.path())
+                .output()
+                .expect("a process");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(list(directory.path()).expect("a list").len(), 2);
+            return;
+        };
+        let directory = Path::new(&directory);
+        let mut files = files(directory, 0);
+        let before = getrlimit(Resource::Nofile);
+        let none = Rlimit { current: Some(0), ..before };
+        for time_us in 2..10 {
+            setrlimit(Resource::Nofile, none).expect("a limit");
+            let written = files.write(&[b'x'; 90], time_us);
+            setrlimit(Resource::Nofile, before).expect("the limit before");
+            written.expect("a write");
+        }
+        assert_eq!(list(directory).expect("a list").len(), 1);
+        files.write(&[b'x'; 90], 10).expect("a write");
+    }
+
+    #[test]
+    fn files_with_similar_names_are_left_alone() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for name in ["tailwater-5.log", "tailwater-+0000000000000000005.log", "tailwater-.log"] {
+            append_to(&directory.path().join(name)).expect("a file");
+        }
+        assert_eq!(list(directory.path()).expect("a list"), []);
     }
 
     #[test]

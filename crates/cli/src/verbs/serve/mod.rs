@@ -11,7 +11,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::process::{Resource, getrlimit, setrlimit};
 use tailwater_server::{Config, Flags, Server, Shutdown};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
@@ -21,8 +20,6 @@ use crate::outcome::{Failure, Result};
 use crate::output::complain;
 use logging::Logging;
 
-/// Number of file descriptors that a server typically needs in addition to one per connection.
-const OTHER_FILES: usize = 512;
 /// Exit code of a server that a second signal ended.
 const CUT_SHORT: i32 = 1;
 
@@ -52,7 +49,6 @@ fn serve(arguments: &ServeArguments) -> Result<()> {
         Config::load(&flags, &environment).map_err(|error| Failure::Usage(error.to_string()))?;
     let filter = logging::filter(&config)?;
     let stop = listen_to_signals()?;
-    raise_open_files_max();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_name("serve")
@@ -94,15 +90,6 @@ fn show_password(password: &str, config: &Config) -> Result<()> {
     })
 }
 
-/// Raises the soft limit on open files to the hard limit, because each connection needs a file
-/// descriptor.
-fn raise_open_files_max() {
-    let mut limit = getrlimit(Resource::Nofile);
-    limit.current = limit.maximum;
-    // If this fails, the limit stays unchanged. The server later warns if the limit is too low.
-    let _ = setrlimit(Resource::Nofile, limit);
-}
-
 /// Installs a signal handler. The first signal notifies the returned [`Notify`]; the second ends
 /// the process.
 fn listen_to_signals() -> Result<Arc<Notify>> {
@@ -124,12 +111,14 @@ fn listen_to_signals() -> Result<Arc<Notify>> {
 
 /// Logs the server's addresses and settings.
 fn started(server: &Server, config: &Config) {
+    let descriptors = server.descriptors();
     let connections_max = config.limits.connections_max;
-    let open_files_max = tailwater_io::open_files_max();
-    if open_files_max.saturating_sub(OTHER_FILES) < connections_max {
+    if config.tcp.is_some() && descriptors.connections < connections_max {
+        let (connections, limit) = (descriptors.connections, descriptors.limit);
         warn!(
-            "limits.connections_max is {connections_max}, but this process may have at most \
-             {open_files_max} files open"
+            "at most {connections} connections are accepted, although limits.connections_max is \
+             {connections_max}: this process may have at most {limit} open files (RLIMIT_NOFILE, \
+             `ulimit -Hn`)"
         );
     }
     let report = server.open_report();
@@ -171,6 +160,10 @@ fn started(server: &Server, config: &Config) {
         tail = report.modes.tail,
         block_bytes = report.modes.block,
         durability = config.topics.durability.name(),
+        open_files_max = descriptors.limit,
+        connections_max = descriptors.connections,
+        http_connections_max = descriptors.http_connections,
+        log_files_max = descriptors.log,
         version = env!("CARGO_PKG_VERSION"),
         process = std::process::id(),
         "started"

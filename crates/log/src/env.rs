@@ -8,11 +8,11 @@ use tailwater_io::descriptors::Reservation;
 
 use crate::backpressure::Backpressure;
 use crate::guard::LockGuard;
-use crate::identity::LastOpening;
 use crate::patience::Patience;
 use crate::scheduler::Scheduler;
 use crate::segment::SegmentFiles;
 use crate::tail::ChunkPool;
+use crate::timestamps::Timestamps;
 use crate::workers::Workers;
 
 /// What all partitions of a log share: files, memory, threads and settings.
@@ -26,13 +26,11 @@ pub(crate) struct Env {
     #[expect(dead_code, reason = "returned when the log is dropped")]
     pub(crate) reserved: Option<Reservation>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) timestamps: Timestamps,
     /// The log's directory.
     pub(crate) directory: PathBuf,
     /// The id of the log.
     pub(crate) log: u128,
-    /// The record of this opening of the log: the id of the machine's current boot, and the
-    /// shared-memory directory in use.
-    pub(crate) opening: LastOpening,
     /// Whether the previous opening of the log was in the same boot of the machine.
     pub(crate) is_same_boot: bool,
     /// Size of a block in bytes, a multiple of 4096. Writes to segments consist of whole blocks.

@@ -2,19 +2,16 @@
 //!
 //! A directory that contains other files but no identity is not a log. It is never written to.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use crate::layout::{BOOT, IDENTITY, LOCK};
+use crate::layout::{IDENTITY, LOCK};
 use crate::{Error, ErrorKind, Result};
 
 /// First line of the identity file. The number is the version of the format.
 const HEADING: &str = "TAILWATER-LOG 1";
-/// At most this many bytes are read of the identity file, and of the file that records the last
-/// opening.
+/// At most this many bytes are read of the identity file.
 const LENGTH_MAX: u64 = 4096;
 
 /// Returns the id of the log in a directory; `None` if the directory has no identity file.
@@ -60,76 +57,6 @@ pub(crate) fn read_existing(storage: &dyn Storage, directory: &Path) -> Result<u
 /// Creates the error for a directory without a log.
 pub(crate) fn missing(directory: &Path) -> Error {
     Error::not_found(format!("{} has no message log", directory.display()))
-}
-
-/// What [`LastOpening::record`] records when a log is opened.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct LastOpening {
-    /// The id of the boot in which the log was opened; empty if unknown.
-    boot: String,
-    /// The directory with the log's shared memory; `None` if it uses none.
-    pub(crate) shared_memory: Option<PathBuf>,
-}
-
-impl LastOpening {
-    /// Creates the record of an opening of the log. `boot` is the id of the machine's boot during
-    /// which the log is opened.
-    pub(crate) fn new(boot: Option<&str>, shared_memory: Option<&Path>) -> Self {
-        let boot = boot.unwrap_or_default().to_owned();
-        Self { boot, shared_memory: shared_memory.map(Path::to_owned) }
-    }
-
-    /// Reads the record of the last opening in a log's directory. If there is none, the result has
-    /// no boot id.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Self> {
-        let file = match storage.open(&directory.join(BOOT), IoMode::Buffered, Purpose::Metadata) {
-            Ok(file) => file,
-            Err(error) if error.is_not_found() => return Ok(Self::default()),
-            Err(error) => return Err(error.into()),
-        };
-        let mut bytes = vec![0; file.length()?.min(LENGTH_MAX) as usize];
-        let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
-        bytes.truncate(count);
-        let (boot, path) = match bytes.iter().position(|byte| *byte == b'\n') {
-            Some(end) => (bytes.get(..end), bytes.get(end + 1..)),
-            None => (Some(&bytes[..]), None),
-        };
-        let boot = String::from_utf8_lossy(boot.unwrap_or_default()).into_owned();
-        let path = path.filter(|path| !path.is_empty());
-        Ok(Self { boot, shared_memory: path.map(|path| OsStr::from_bytes(path).into()) })
-    }
-
-    /// Returns whether both openings were in the same boot of the machine. An unknown boot equals
-    /// no other.
-    pub(crate) fn is_same_boot(&self, other: &Self) -> bool {
-        !self.boot.is_empty() && self.boot == other.boot
-    }
-
-    /// Records this opening in the log's directory. Must be called after all partitions are
-    /// recovered.
-    ///
-    /// The record is not synced. Only a crash of the machine can lose it, and then the next opening
-    /// is in another boot anyway. If the process dies while it writes the record, the record may be
-    /// empty, which counts as another boot.
-    ///
-    /// # Errors
-    /// I/O errors.
-    pub(crate) fn record(&self, storage: &dyn Storage, directory: &Path) -> Result<()> {
-        if Self::read(storage, directory)? == *self {
-            return Ok(());
-        }
-        let mut bytes = self.boot.clone().into_bytes();
-        if let Some(path) = &self.shared_memory {
-            bytes.push(b'\n');
-            bytes.extend_from_slice(path.as_os_str().as_bytes());
-        }
-        let (path, mode) = (directory.join(BOOT), IoMode::Buffered);
-        let mut file = storage.create(&path, Create::Truncate, mode, Purpose::Metadata)?;
-        Ok(file.write_all_at(&bytes, 0, Purpose::Metadata)?)
-    }
 }
 
 /// Creates a log in a directory, by writing its identity. Returns the log's id.

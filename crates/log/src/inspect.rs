@@ -22,13 +22,13 @@ use crate::backpressure::Backpressure;
 use crate::catalog::{self, PartitionId, StreamInfo};
 use crate::env::Env;
 use crate::guard::{GuardedStorage, LockGuard};
-use crate::identity::LastOpening;
 use crate::offsets::{self, Consumer};
 use crate::partition::recovery;
 use crate::patience::Patience;
 use crate::scheduler::Scheduler;
 use crate::segment::{OpenFiles, Segment, SegmentFiles, dense};
 use crate::tail::{ChunkPool, SegmentStart};
+use crate::timestamps::Timestamps;
 use crate::workers::Workers;
 use crate::{Error, ErrorKind, Result, identity, layout};
 
@@ -141,10 +141,10 @@ impl LogDirectory {
             )),
             lock,
             reserved: None,
+            timestamps: Timestamps::new(&SystemClock),
             clock: Arc::new(SystemClock),
             directory: directory.to_owned(),
             log,
-            opening: LastOpening::default(),
             is_same_boot: false,
             block: ALIGNMENT as u64,
             memory: ChunkPool::new(None, false, 0, Arc::clone(&backpressure))?,

@@ -18,7 +18,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tailwater_format::message::name::{FileName, TEMPORARY};
+use tailwater_format::message::name::{FileName, StartName, TEMPORARY};
 use tailwater_io::Storage;
 
 use crate::Result;
@@ -92,7 +92,7 @@ pub(crate) const CUT: &str = ".cut-";
 fn is_own(name: &str) -> bool {
     let of_segment = name.strip_suffix(TEMPORARY).unwrap_or(name);
     let of_segment = of_segment.split_once(CUT).map_or(of_segment, |(segment, _)| segment);
-    FileName::parse(of_segment).is_some()
+    FileName::parse(of_segment).is_some() || StartName::parse(name).is_some()
 }
 
 /// Removes the directory of an incarnation and the log's files in it. Files of others, and then the

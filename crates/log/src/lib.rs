@@ -55,6 +55,7 @@ mod guard;
 mod identity;
 pub mod inspect;
 mod journal;
+mod last_opening;
 mod layout;
 mod log;
 mod offsets;
@@ -68,6 +69,7 @@ pub mod storage;
 mod sync;
 mod tail;
 mod ticket;
+mod timestamps;
 mod workers;
 
 pub use catalog::{CatalogSnapshot, PartitionId, PartitionInfo, StreamInfo, TopicId, TopicInfo};

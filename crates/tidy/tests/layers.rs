@@ -73,6 +73,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "ticket",
             "env",
             "identity",
+            "timestamps",
+            "last_opening",
             "layout",
             "scheduler",
             "segment",

@@ -11,6 +11,10 @@
 //! A segment ends at the offset where the next one begins, so the names alone determine which
 //! offsets a partition has. The last segment may contain no messages; its name then preserves the
 //! offset of the next message. A file that is still being written has the suffix `.tmp`.
+//!
+//! While several segments are removed from the beginning of a partition, an empty file
+//! `00000000000000001000.start` names the offset with which the partition begins. Segments below it
+//! no longer belong to the partition.
 
 use std::fmt;
 
@@ -96,9 +100,38 @@ impl fmt::Display for FileName {
     }
 }
 
+/// Name of the file that records the offset with which a partition begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StartName(pub u64);
+
+impl StartName {
+    /// Parses a file name; `None` if it is not such a name.
+    pub fn parse(name: &str) -> Option<Self> {
+        let digits = name.strip_suffix(".start")?;
+        let start = Self(digits.parse().ok()?);
+        (start.to_string() == name).then_some(start)
+    }
+}
+
+impl fmt::Display for StartName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:020}.start", self.0)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn start_names_round_trip() {
+        for start in [StartName(0), StartName(1000), StartName(u64::MAX)] {
+            assert_eq!(StartName::parse(&start.to_string()), Some(start));
+        }
+        for name in ["1000.start", "00000000000000001000.log", "0000000000000000100x.start"] {
+            assert_eq!(StartName::parse(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn names_round_trip() {

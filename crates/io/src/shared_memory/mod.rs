@@ -30,6 +30,12 @@ pub trait SharedMemory: Debug + Send + Sync + 'static {
     /// I/O errors. The error is of kind `StorageFull` if there is too little space.
     fn create(&self, name: &str, bytes: usize) -> Result<Pages>;
 
+    /// Creates a region without bytes, which needs no memory. No region of this name may exist.
+    ///
+    /// # Errors
+    /// I/O errors.
+    fn create_empty(&self, name: &str) -> Result<()>;
+
     /// Returns the names of all regions, sorted.
     ///
     /// # Errors
@@ -70,6 +76,11 @@ mod tests {
         assert!(memory.create("one", 1).is_err());
         drop(memory.create("two", 1).unwrap());
         assert_eq!(memory.list().unwrap(), ["one", "two"]);
+        memory.create_empty("empty").unwrap();
+        assert!(memory.create_empty("empty").is_err());
+        assert_eq!(memory.list().unwrap(), ["empty", "one", "two"]);
+        assert_eq!(memory.read("empty").unwrap(), [0; 0]);
+        memory.remove("empty").unwrap();
         memory.remove("one").unwrap();
         assert!(memory.remove("one").unwrap_err().is_not_found());
         assert!(memory.read("one").unwrap_err().is_not_found());
@@ -116,6 +127,7 @@ mod tests {
         let memory = SimSharedMemory::new(8192);
         let _kept = memory.create("one", 8192).unwrap();
         assert!(memory.create("two", 1).unwrap_err().is_no_space());
+        memory.create_empty("empty").unwrap();
         memory.remove("one").unwrap();
         memory.create("two", 1).unwrap();
     }

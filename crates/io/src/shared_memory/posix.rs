@@ -145,9 +145,13 @@ impl PosixSharedMemory {
         rustix::fs::symlink(owner, &link).map_err(failed)
     }
 
-    fn allocate(path: &Path, bytes: usize) -> rustix::io::Result<Pages> {
+    fn create_file(path: &Path) -> rustix::io::Result<OwnedFd> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = with_relief(|| rustix::fs::open(path, flags, FILE_MODE))?;
+        with_relief(|| rustix::fs::open(path, flags, FILE_MODE))
+    }
+
+    fn allocate(path: &Path, bytes: usize) -> rustix::io::Result<Pages> {
+        let file = Self::create_file(path)?;
         let made = allocate_and_map(&file, bytes);
         if made.is_err() {
             // If this fails, an unusable file remains. The first error is still the one to return.
@@ -173,6 +177,12 @@ impl SharedMemory for PosixSharedMemory {
     fn create(&self, name: &str, bytes: usize) -> Result<Pages> {
         let path = self.directory.join(name);
         Self::allocate(&path, bytes).map_err(|error| Error::new(Operation::Create, &path, error))
+    }
+
+    fn create_empty(&self, name: &str) -> Result<()> {
+        let path = self.directory.join(name);
+        let created = Self::create_file(&path);
+        created.map(drop).map_err(|error| Error::new(Operation::Create, &path, error))
     }
 
     fn list(&self) -> Result<Vec<String>> {

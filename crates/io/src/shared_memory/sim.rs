@@ -58,6 +58,10 @@ impl SimSharedMemory {
         let copy = Self::new(self.shared.lock().limit);
         for name in self.list()? {
             let bytes = self.read(&name)?;
+            if bytes.is_empty() {
+                copy.create_empty(&name)?;
+                continue;
+            }
             drop(copy.create(&name, bytes.len())?);
             let regions = copy.shared.lock();
             if let Some((file, _)) = regions.regions.get(&name) {
@@ -79,6 +83,14 @@ impl Regions {
             false => Ok(()),
         }
     }
+
+    fn check_new(&self, name: &str) -> Result<()> {
+        self.check_descriptor(Operation::Create, name)?;
+        match self.regions.contains_key(name) {
+            true => Err(failed(Operation::Create, name, Errno::EXIST)),
+            false => Ok(()),
+        }
+    }
 }
 
 fn failed(operation: Operation, name: &str, error: Errno) -> Error {
@@ -88,11 +100,8 @@ fn failed(operation: Operation, name: &str, error: Errno) -> Error {
 impl SharedMemory for SimSharedMemory {
     fn create(&self, name: &str, bytes: usize) -> Result<Pages> {
         let mut regions = self.shared.lock();
-        regions.check_descriptor(Operation::Create, name)?;
+        regions.check_new(name)?;
         let bytes = bytes.max(1).next_multiple_of(page_size());
-        if regions.regions.contains_key(name) {
-            return Err(failed(Operation::Create, name, Errno::EXIST));
-        }
         if regions.used.saturating_add(bytes) > regions.limit {
             return Err(failed(Operation::Create, name, Errno::NOSPC));
         }
@@ -102,6 +111,15 @@ impl SharedMemory for SimSharedMemory {
         regions.used += bytes;
         regions.regions.insert(name.to_owned(), (file, bytes));
         Ok(pages)
+    }
+
+    fn create_empty(&self, name: &str) -> Result<()> {
+        let mut regions = self.shared.lock();
+        regions.check_new(name)?;
+        let file = memfd_create("tailwater-sim", MemfdFlags::CLOEXEC)
+            .map_err(|error| failed(Operation::Create, name, error))?;
+        regions.regions.insert(name.to_owned(), (file, 0));
+        Ok(())
     }
 
     fn list(&self) -> Result<Vec<String>> {

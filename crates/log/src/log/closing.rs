@@ -3,7 +3,7 @@
 //! 1. Every partition is closed: its batches are persisted, and later appends are refused. Then the
 //!    stored offsets of consumers are synced.
 //! 2. The background threads end.
-//! 3. The shared memory is removed, unless unpersisted batches remain in it.
+//! 3. What is left in shared memory is recorded. If it is nothing, the shared memory is removed.
 //! 4. The lock on the log's directory is released.
 //!
 //! A crash at any step has the same effect as a crash before closing: acknowledged appends survive
@@ -23,6 +23,7 @@ use tailwater_io::thread::Thread;
 use super::{Log, run_pending};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
+use crate::last_opening::LastOpening;
 use crate::offsets::Offsets;
 use crate::panics;
 use crate::partition::Partition;
@@ -35,6 +36,7 @@ use crate::{Error, Result};
 /// The parts of an open log that closing it needs.
 pub(super) struct Closing {
     env: Arc<Env>,
+    opening: LastOpening,
     catalog: Arc<Catalog>,
     offsets: Arc<Offsets>,
     tuner: Arc<Tuner>,
@@ -74,6 +76,7 @@ impl Log {
     fn begin_closing(&self) -> Closing {
         Closing {
             env: Arc::clone(&self.env),
+            opening: self.opening.clone(),
             catalog: Arc::clone(&self.catalog),
             offsets: Arc::clone(&self.offsets),
             tuner: Arc::clone(&self.tuner),
@@ -102,7 +105,7 @@ impl Closing {
     ///
     /// # Errors
     /// The errors of [`Log::close`].
-    pub(super) fn run(self) -> Result<()> {
+    pub(super) fn run(mut self) -> Result<()> {
         // A function that closing calls in this thread must not wait for closing to end.
         let _working = self.env.workers.begin();
         // Catch a panic, so that the steps below run in any case: the threads end and the lock is
@@ -112,13 +115,12 @@ impl Closing {
         self.offsets.close();
         self.tuner.end();
         // If this is one of the threads, it is not joined. It ends after this function returned.
-        drop(self.threads);
+        drop(take(&mut self.threads));
         // Without threads, a caller may have queued an offset after the sync.
         while self.offsets.write_pending() {}
         // After an error, unpersisted batches may exist only in shared memory. Keep it for the
         // process that opens the log next.
-        let is_persisted = persisted.is_ok();
-        let freed = panics::catch("closing the log", || self.env.memory.close(is_persisted));
+        let freed = panics::catch("closing the log", || self.free_memory(persisted.is_ok()));
         drop(self.partitions);
         self.catalog.close();
         // From here on another process may open the log. Everything it reads is final.
@@ -146,21 +148,37 @@ impl Closing {
         outcome.map_err(|error| self.with_unpersisted(error)).and(self.offsets.sync())
     }
 
+    /// Records what is left in shared memory, and removes the shared memory if nothing is left. This
+    /// order ensures that a crash in between does not look like a loss of the memory.
+    fn free_memory(&self, is_persisted: bool) -> Result<()> {
+        let (left, _) = if is_persisted { (0, 0) } else { self.unpersisted(MemoryKind::Shared) };
+        let closed = self.opening.closed(left);
+        let recorded = closed.record(&*self.env.segment_files.storage, &self.env.directory);
+        if let (Ok(()), Some(shared)) = (&recorded, self.env.memory.shared()) {
+            closed.remove_other_marks(&**shared)?;
+        }
+        self.env.memory.close(is_persisted && recorded.is_ok())?;
+        recorded
+    }
+
+    /// Returns the number of acknowledged messages that are only in memory of this kind, and the
+    /// number of their partitions.
+    fn unpersisted(&self, kind: MemoryKind) -> (u64, usize) {
+        let counts = self.partitions.values().map(|it| it.acknowledged_in_memory(kind));
+        let counts: Vec<u64> = counts.filter(|count| *count > 0).collect();
+        (counts.iter().sum::<u64>(), counts.len())
+    }
+
     /// Adds to the error of a partition what happens to the acknowledged messages that are not
     /// persisted.
     fn with_unpersisted(&self, error: Error) -> Error {
-        let unpersisted = |kind| {
-            let counts = self.partitions.values().map(|it| it.acknowledged_in_memory(kind));
-            let counts: Vec<u64> = counts.filter(|count| *count > 0).collect();
-            (counts.iter().sum::<u64>(), counts.len())
-        };
         let mut error = error;
-        if let (lost @ 1.., partitions) = unpersisted(MemoryKind::Private) {
+        if let (lost @ 1.., partitions) = self.unpersisted(MemoryKind::Private) {
             error = error.while_doing(format_args!(
                 "{lost} messages of {partitions} partitions with durability 'memory' are lost"
             ));
         }
-        if let (kept @ 1.., partitions) = unpersisted(MemoryKind::Shared) {
+        if let (kept @ 1.., partitions) = self.unpersisted(MemoryKind::Shared) {
             let shared = self.env.memory.shared().and_then(|shared| shared.directory());
             let place = shared.map_or(String::new(), |path| format!(" {}", path.display()));
             error = error.while_doing(format_args!(

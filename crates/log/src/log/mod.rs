@@ -19,11 +19,12 @@ use tailwater_io::{FileLock, Storage};
 
 use closing::Abandoned;
 pub use open::{Modes, OpenReport};
-use open::{incarnation_of, new_id, open_env, open_partitions};
+use open::{incarnation_of, new_id, open_env, open_partitions, record_opening};
 
 use crate::catalog::{Catalog, CatalogSnapshot, PartitionId, StreamInfo};
 use crate::env::Env;
 use crate::guard::{GuardedStorage, LockGuard};
+use crate::last_opening::LastOpening;
 use crate::offsets::Offsets;
 use crate::options::LogOptions;
 use crate::partition::Partition;
@@ -39,6 +40,8 @@ use crate::{Error, Result, identity, layout};
 /// Dropping the log closes it, as [`Self::close`] describes.
 pub struct Log {
     env: Arc<Env>,
+    /// The record of this opening.
+    opening: LastOpening,
     catalog: Arc<Catalog>,
     offsets: Arc<Offsets>,
     /// All partitions; `None` once the log is being closed.
@@ -102,7 +105,8 @@ impl Log {
             None => return Err(identity::missing(&directory)),
         };
         let mut report = OpenReport::default();
-        let env = Arc::new(open_env(options, storage, guard, directory, id, &mut report)?);
+        let (env, opening) = open_env(options, storage, guard, directory, id, &mut report)?;
+        let env = Arc::new(env);
         let catalog = Arc::new(Catalog::open(storage, &env.directory)?);
         let streams = catalog.streams();
         layout::remove_left_over(&**storage, &env.directory, |id, incarnation| {
@@ -119,9 +123,10 @@ impl Log {
         })?;
         // Record this opening last. If it is interrupted before that, the next opening must still
         // compare the machine's boot with the boot at the previous complete opening.
-        env.opening.record(&**storage, &env.directory)?;
+        let opening = record_opening(&env, opening, &mut report)?;
         let mut log = Self {
             env,
+            opening,
             catalog,
             offsets: Arc::new(offsets),
             partitions: Mutex::new(Some(partitions)),

@@ -14,7 +14,7 @@ use crate::backpressure::Backpressure;
 use crate::catalog::{Catalog, PartitionId, PartitionInfo, StreamInfo};
 use crate::env::Env;
 use crate::guard::LockGuard;
-use crate::identity::LastOpening;
+use crate::last_opening::LastOpening;
 use crate::options::{IoModeChoice, LogOptions, TailMemory};
 use crate::partition::Partition;
 use crate::partition::recovery::{self, Recovered};
@@ -24,6 +24,7 @@ use crate::segment::{OpenFiles, REWRITES_MAX, SegmentFiles};
 use crate::tail::ChunkPool;
 use crate::tail::sizing::automatic_limit;
 use crate::tail::survivors::Survivors;
+use crate::timestamps::Timestamps;
 use crate::workers::Workers;
 use crate::{Error, ErrorKind, Result};
 
@@ -84,7 +85,7 @@ pub(super) fn open_env(
     directory: PathBuf,
     id: u128,
     report: &mut OpenReport,
-) -> Result<Env> {
+) -> Result<(Env, LastOpening)> {
     let budget = &options.descriptor_budget;
     // Reserved first, because the capacity that is left bounds the number of cursors.
     let reserved = budget.reserve(own_descriptors(options.persisters));
@@ -113,19 +114,14 @@ pub(super) fn open_env(
     let last = LastOpening::read(&**storage, &directory)?;
     let is_same_boot = last.is_same_boot(&opening);
     let name = shared_name(storage.identity(&directory)?);
-    // The directory may be a copy of another log's directory. Then the recorded shared memory
-    // belongs to the original log and has a different name.
-    let left = last.shared_memory.filter(|left| left.ends_with(&name));
-    if is_same_boot && left != opening.shared_memory {
-        check_left_memory(left.as_deref(), id, &directory)?;
-    }
+    check_left_memory(&last, &opening, shared.as_deref(), &name, id, &directory, report)?;
     let backpressure = Arc::new(Backpressure::default());
     let limit = match options.tail_bytes_max {
         0 => automatic_limit(Memory::of_this_process(System::default()).limit()),
         limit => limit,
     };
     let memory = ChunkPool::new(shared, is_shared, limit, Arc::clone(&backpressure))?;
-    Ok(Env {
+    let env = Env {
         segment_files: Arc::new(SegmentFiles::new(
             Arc::clone(storage),
             [append_mode, read_mode],
@@ -135,10 +131,10 @@ pub(super) fn open_env(
         )),
         lock,
         reserved: Some(reserved),
+        timestamps: Timestamps::new(&*options.clock),
         clock: Arc::clone(&options.clock),
         directory,
         log: id,
-        opening,
         is_same_boot,
         block,
         memory,
@@ -148,7 +144,8 @@ pub(super) fn open_env(
         closing_patience: Patience::default(),
         partition_unpersisted_bytes_max: options.partition_unpersisted_bytes_max,
         batch_bytes_max: options.batch_bytes_max,
-    })
+    };
+    Ok((env, opening))
 }
 
 /// Descriptors of a log that are always in use: the lock and two journals.
@@ -169,34 +166,84 @@ fn own_descriptors(persisters: usize) -> usize {
     ALWAYS_OPEN + threads * DESCRIPTORS_OF_A_THREAD + rewrites + appending
 }
 
-/// Checks `left`, the shared memory that the log's last process used, if it is not the one that
-/// this opening uses. Fails if `left` still contains acknowledged batches. Otherwise the log would
-/// be opened without these batches, and a later opening with `left` would mistake them for new
-/// batches.
-fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result<()> {
-    let Some(path) = left else { return Ok(()) };
-    let left = match PosixSharedMemory::open_existing(path) {
-        Ok(left) => left,
-        // The shared memory no longer exists, for example because a container was restarted.
-        Err(error) if error.is_not_found() => return Ok(()),
-        Err(error) => {
-            return Err(Error::from(error).while_doing(format_args!(
-                "looking for acknowledged batches that the process that last had the log in {} \
-                 open may have left",
-                directory.display()
-            )));
+/// Checks the shared memory in which the log's last process may have left acknowledged batches, if
+/// this opening does not use it. Fails if it still contains some. Otherwise the log would be opened
+/// without these batches, and a later opening with that memory would mistake them for new batches.
+/// Warns if that memory is gone. `name` is the name of the log's shared memory.
+fn check_left_memory(
+    last: &LastOpening,
+    opening: &LastOpening,
+    shared: Option<&dyn SharedMemory>,
+    name: &str,
+    log: u128,
+    directory: &Path,
+    report: &mut OpenReport,
+) -> Result<()> {
+    let mut is_there = last.is_marked(shared)?;
+    // The directory may be a copy of another log's directory. Then the recorded shared memory
+    // belongs to the original log and has a different name.
+    let left = last.shared_memory.as_deref().filter(|left| left.ends_with(name));
+    let is_other = last.is_same_boot(opening) && left != opening.shared_memory.as_deref();
+    if let (Some(path), true) = (left, is_other) {
+        match PosixSharedMemory::open_existing(path) {
+            Ok(left) => {
+                is_there |= last.is_marked(Some(&left))?;
+                refuse_batches(&left, log, directory)?;
+            }
+            Err(error) if error.is_not_found() => {}
+            Err(error) => {
+                return Err(Error::from(error).while_doing(format_args!(
+                    "looking for acknowledged batches that the process that last had the log in \
+                     {} open may have left",
+                    directory.display()
+                )));
+            }
         }
-    };
-    if Survivors::read(&left, log)?.has_batches() {
+    }
+    if !is_there {
+        report.warnings.push(last.loss());
+    }
+    Ok(())
+}
+
+/// Refuses to open a log without the shared memory `left`, if that contains acknowledged batches of
+/// the log.
+fn refuse_batches(left: &PosixSharedMemory, log: u128, directory: &Path) -> Result<()> {
+    if Survivors::read(left, log)?.has_batches() {
         return Err(Error::invalid(format!(
             "the process that last had the log in {} open left acknowledged batches in {}: open it \
              with that shared memory, or remove that directory to lose them",
             directory.display(),
-            path.display()
+            left.directory().display()
         )));
     }
     left.remove_if_empty();
     Ok(())
+}
+
+/// Records this opening of the log, and marks its shared memory. Returns the record.
+pub(super) fn record_opening(
+    env: &Env,
+    mut opening: LastOpening,
+    report: &mut OpenReport,
+) -> Result<LastOpening> {
+    let shared = env.memory.shared();
+    if let Some(shared) = shared.filter(|_| env.memory.allocates_shared()) {
+        let unique = new_id(&*env.clock, env.segment_files.storage.identity(&env.directory)?);
+        match opening.mark(&**shared, unique) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::NoSpace => report.warnings.push(format!(
+                "the shared memory is full: if it is removed while the log is not open, the log \
+                 does not notice that messages are lost ({error})"
+            )),
+            Err(error) => return Err(error),
+        }
+    }
+    opening.record(&*env.segment_files.storage, &env.directory)?;
+    if let Some(shared) = shared {
+        opening.remove_other_marks(&**shared)?;
+    }
+    Ok(opening)
 }
 
 /// Determines the I/O mode for one kind of access, by trying direct I/O in the log's directory.

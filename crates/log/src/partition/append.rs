@@ -49,9 +49,9 @@ impl Partition {
     /// The errors of [`Self::try_append`].
     pub fn try_append_verified(&self, batch: &VerifiedBatch<'_>) -> Result<Appended> {
         self.env.lock.check_if_due(&*self.env.clock)?;
-        let now_us = self.env.clock.wall_us();
+        let now = self.env.timestamps.now(&*self.env.clock);
         let mut owner = self.owner.lock();
-        let taken = match owner.append(&self.env, &batch.0, now_us) {
+        let taken = match owner.append(&self.env, &batch.0, now) {
             Ok(taken) => taken,
             Err(error) => {
                 drop(owner);

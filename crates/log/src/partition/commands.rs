@@ -148,6 +148,7 @@ impl Partition {
     pub(super) fn execute(&self, command: Command) {
         let is_barrier = command.is_barrier();
         let is_last = matches!(command.effect, Effect::Close | Effect::Delete);
+        let removes = matches!(command.effect, Effect::DeleteSegments { .. } | Effect::Retain);
         let mut files = self.files.lock();
         let persisted_before = self.owner.lock().persisted_before(&command);
         let mut completions = Completions::new();
@@ -175,6 +176,13 @@ impl Partition {
         };
         let what = format!("a command on {}", self.id);
         let outcome = panics::catch(&what, effect);
+        let completer = match (removes && outcome.is_ok()) && files.removal.is_in_progress() {
+            true => {
+                files.removal.wait(command.completer);
+                None
+            }
+            false => Some(command.completer),
+        };
         // Clamping stored offsets or completing a ticket may call functions of the user, so first
         // unlock the files.
         drop(files);
@@ -194,7 +202,7 @@ impl Partition {
                 completions.extend(owner.refuse_commands(&self.env));
             }
         }
-        completions.push((command.completer, outcome));
+        completions.extend(completer.map(|completer| (completer, outcome)));
         complete_all(completions);
         self.env.backpressure.changed();
     }
@@ -268,6 +276,8 @@ impl Partition {
         // Regions of shared memory that cannot be removed now are removed when the log is next
         // opened.
         let _ = self.remove_survivors(files);
+        // The files of a removal are in the old directory, which is removed as a whole.
+        completions.extend(files.removal.end(&Ok(())));
         *files = Files::default();
         {
             let mut owner = self.owner.lock();
@@ -303,6 +313,7 @@ impl Partition {
         offset: u64,
         completions: &mut Completions,
     ) -> Result<()> {
+        completions.extend(self.complete_removal(files));
         self.remove_unused(files)?;
         let snapshot = self.snapshot();
         let end = {
@@ -380,6 +391,8 @@ impl Partition {
 
     fn do_close(&self, files: &mut Files, completions: &mut Completions) -> Result<()> {
         self.persist_delayed(files, completions);
+        // What cannot be removed now is removed when the log is opened again.
+        completions.extend(self.complete_removal(files));
         let (data_end, unpersisted, failure) = {
             let mut owner = self.owner.lock();
             let failure = match &owner.health {
@@ -452,6 +465,7 @@ impl Partition {
 
     fn do_delete(&self, files: &mut Files, completions: &mut Completions) {
         let _ = self.remove_survivors(files);
+        completions.extend(files.removal.end(&Ok(())));
         *files = Files::default();
         let incarnation = {
             let mut owner = self.owner.lock();

@@ -26,7 +26,7 @@ use std::io::ErrorKind::AlreadyExists;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater_format::message::name::{FileName, Kind, SegmentName, TEMPORARY};
+use tailwater_format::message::name::{FileName, Kind, SegmentName, StartName, TEMPORARY};
 use tailwater_format::message::padding::{BLOCK, Trailer};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
@@ -40,6 +40,7 @@ use crate::options::{Durability, PartialBlocks, TopicOptions};
 use crate::segment::{Scanner, Segment, SegmentWriter};
 use crate::tail::survivors::Survivor;
 use crate::tail::{MemoryKind, SegmentStart};
+use crate::timestamps::Now;
 use crate::{Error, ErrorKind, Result};
 
 /// Size of each read in the search for trailers, in bytes.
@@ -75,6 +76,9 @@ pub(crate) struct Listing {
     pub(crate) segments: Vec<(SegmentName, u64)>,
     /// Names of unused files.
     left_over: Vec<String>,
+    /// Names of the files that record the start of the partition, which are removed after the
+    /// unused files.
+    starts: Vec<StartName>,
 }
 
 /// Lists the files in `directory`, the directory of one incarnation of a partition.
@@ -90,6 +94,7 @@ pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
         if of_copy.is_some() {
             listing.left_over.push(entry.name.to_owned());
         }
+        listing.starts.extend(StartName::parse(entry.name));
         let Some(name) = FileName::parse(entry.name) else { return Ok(()) };
         match name.kind {
             Kind::Index => indexes.push(name),
@@ -110,6 +115,12 @@ pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
         // An entry that another process has just removed, if the log is only inspected.
         false => error.into(),
     })?;
+    if let Some(StartName(start)) = listing.starts.iter().max() {
+        // A removal of old segments was not completed.
+        let kept = newest.split_off(&(*start, 0));
+        let removed = std::mem::replace(&mut newest, kept).into_values();
+        listing.left_over.extend(removed.map(|(segment, _)| segment.file(Kind::Log).to_string()));
+    }
     for index in indexes {
         let key = (index.segment.base_offset, index.segment.base_timestamp_us);
         if newest.get(&key).is_none_or(|(segment, _)| *segment != index.segment) {
@@ -226,6 +237,13 @@ fn recover(
             // newest version, recovery would use it as the segment. So it is queued, to be removed
             // no later than the newest version.
             files.unused.push(path);
+        }
+    }
+    if !listing.starts.is_empty() && files.unused.is_empty() {
+        env.segment_files.storage.sync_directory(&directory)?;
+        for name in &listing.starts {
+            // A file that stays has no effect.
+            let _ = env.segment_files.storage.remove(&directory.join(name.to_string()));
         }
     }
     let segments: Vec<Arc<Segment>> = listing
@@ -549,7 +567,9 @@ impl Partition {
             }
             let append = || {
                 let mut owner = self.owner.lock();
-                owner.append_unchecked(&self.env, &batch, header.base_timestamp_us)
+                let monotonic_ns = self.env.clock.monotonic_ns();
+                let at = Now { wall_us: header.base_timestamp_us, monotonic_ns };
+                owner.append_at(&self.env, &batch, at)
             };
             let mut appended = append();
             if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {

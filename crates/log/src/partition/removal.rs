@@ -1,5 +1,4 @@
-//! Removal of messages, by truncation from the end and retention from the beginning, and of unused
-//! files.
+//! Removal of messages by truncation, from the end of a partition, and removal of unused files.
 //!
 //! Each removal is durable before the next one, so that a crash leaves no hole ([`super`]).
 
@@ -7,7 +6,7 @@ use std::sync::Arc;
 
 use tailwater_format::message::name::Kind;
 
-use super::owner::{Completions, Health};
+use super::owner::Completions;
 use super::{Files, Partition, Snapshot};
 use crate::segment::Segment;
 use crate::{Error, ErrorKind, Result};
@@ -153,7 +152,11 @@ impl Partition {
     /// Creates the segment of the next batch. Its name records the next offset. Later appends go to
     /// the new segment. If there are unpersisted batches, does nothing and returns false. `emptied`
     /// is as for [`Self::rotate`].
-    fn begin_segment(&self, files: &mut Files, emptied: Option<&Arc<Segment>>) -> Result<bool> {
+    pub(super) fn begin_segment(
+        &self,
+        files: &mut Files,
+        emptied: Option<&Arc<Segment>>,
+    ) -> Result<bool> {
         // The owner checks under one lock that everything is persisted, and moves the position of
         // the next batch to the new segment. A batch that is appended between these two steps would
         // belong to the old segment. Persisting that batch would create the old segment's file
@@ -165,38 +168,6 @@ impl Partition {
         }
         self.owner.lock().begun_segment(start);
         Ok(true)
-    }
-
-    /// Removes the oldest segment as long as `goes` returns true for it, but at most `most` times.
-    /// The arguments of `goes` are the offset after the oldest segment, and the lower bound on the
-    /// timestamps of the next segment. The last segment is never removed.
-    pub(super) fn remove_oldest(
-        &self,
-        files: &mut Files,
-        most: usize,
-        goes: impl Fn(u64, u64) -> bool,
-    ) -> Result<()> {
-        // Files that could not be removed earlier are removed first. Otherwise an old segment could
-        // reappear after a restart, followed by a gap in the offsets.
-        self.remove_unused(files)?;
-        for _ in 0..most {
-            let snapshot = self.snapshot();
-            let [first, next, ..] = &snapshot.segments[..] else { return Ok(()) };
-            if !goes(next.base_offset(), next.start().base_timestamp_us) {
-                return Ok(());
-            }
-            {
-                let mut owner = self.owner.lock();
-                self.publish(&mut owner, |segments| {
-                    segments.retain(|segment| !Arc::ptr_eq(segment, first));
-                });
-            }
-            // The partition's next offset is not lost, even if the next segment is empty. The name
-            // of that segment contains the offset, and was made durable when it was created.
-            self.remove_segment(files, first)?;
-            self.env.segment_files.open.cursors.forget_segment(first);
-        }
-        Ok(())
     }
 
     /// Removes a segment's files, durably. Files that cannot be removed stay in `unused`, and the
@@ -221,39 +192,6 @@ impl Partition {
         if let Some(directory) = &files.unsynced {
             self.env.segment_files.storage.sync_directory(directory)?;
             files.unsynced = None;
-        }
-        Ok(())
-    }
-
-    pub(super) fn do_retain(&self, files: &mut Files) -> Result<()> {
-        let (options, last_timestamp_us) = {
-            let owner = self.owner.lock();
-            if matches!(owner.health, Health::Failed(_)) {
-                // The partition may be damaged, and its files may be restored later. Until then,
-                // its last message is unknown, so retention removes nothing.
-                return Ok(());
-            }
-            (owner.options.clone(), owner.last_timestamp_us)
-        };
-        let now_us = self.env.clock.wall_us();
-        let oldest_us = options.message_expiry_us.map(|age_us| now_us.saturating_sub(age_us));
-        if let Some(oldest_us) = oldest_us {
-            let has_messages =
-                self.snapshot().segments.last().is_some_and(|last| last.length() > 0);
-            if last_timestamp_us < oldest_us && has_messages {
-                // The message that was appended last has expired, and so have all older messages.
-                // (If a truncation removed the message that was appended last, its expiry time
-                // still decides.) The last segment can be removed only if another segment follows
-                // it. If a batch was appended after the check above, the segment of that batch is
-                // not removed.
-                self.begin_segment(files, None)?;
-            }
-            self.remove_oldest(files, usize::MAX, |_, next_us| next_us < oldest_us)?;
-        }
-        if let Some(most) = options.partition_bytes_max {
-            while self.stats().bytes > most && self.snapshot().segments.len() > 1 {
-                self.remove_oldest(files, 1, |_, _| true)?;
-            }
         }
         Ok(())
     }

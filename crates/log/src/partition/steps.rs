@@ -1,8 +1,8 @@
 //! Steps: the changes to the files of a partition.
 //!
 //! A step is one unit of a partition's work: it persists a group of batches, executes a command
-//! ([`commands`](super::commands)), preallocates space, rewrites a part of a sealed segment, or
-//! releases the memory of an idle partition. Persisting also seals a full segment and begins the
+//! ([`commands`](super::commands)), preallocates space, rewrites a part of a sealed segment, removes
+//! old files, or releases the memory of an idle partition. Persisting also seals a full segment and begins the
 //! next one.
 //!
 //! A step takes the owner's lock to choose its work ([`Owner::next_step`]), does its I/O without
@@ -75,6 +75,7 @@ impl Partition {
             Step::Command(command) => self.execute(command),
             Step::Space => self.prepare_space(),
             Step::Rewrite => self.rewrite_padded(),
+            Step::Remove => complete_all(self.take_removal_step()),
             Step::Release => {
                 let mut files = self.files.lock();
                 self.release(&mut files);

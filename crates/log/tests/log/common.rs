@@ -55,6 +55,13 @@ impl Machine {
             .with_boot_id(format!("boot {}", self.boot))
     }
 
+    /// Returns the regions of shared memory with messages.
+    #[cfg(not(shuttle))]
+    pub(crate) fn regions(&self) -> Vec<String> {
+        let regions = self.memory.iter().flat_map(|memory| memory.list().expect("a list"));
+        regions.filter(|region| !region.starts_with("mark-")).collect()
+    }
+
     pub(crate) fn open(&self) -> Log {
         Log::open(DIRECTORY, &self.options()).expect("the log opens")
     }

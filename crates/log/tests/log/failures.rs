@@ -242,8 +242,7 @@ fn a_log_opens_although_leftovers_fill_shared_memory() {
     let log = Log::open(DIRECTORY, &options).expect("the log opens");
     let partition = log.partition(topic.partition(0)).expect("a partition");
     assert_eq!(numbers(&partition), (0..count).collect::<Vec<_>>());
-    let regions = left.memory.as_ref().expect("memory").list().expect("a list");
-    assert_eq!(regions, [""; 0], "regions are left over");
+    assert_eq!(left.regions(), [""; 0], "regions are left over");
 }
 
 /// The system has no shared memory left for an append. The system does not notify the log when

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic};
 use tailwater_format::message::name::{FileName, Kind};
-use tailwater_io::{SharedMemory, Storage};
+use tailwater_io::Storage;
 use tailwater_log::{Durability, ErrorKind, Log, LogOptions, PartialBlocks, Partition};
 
 const PARTITIONS: u32 = 1000;
@@ -73,8 +73,7 @@ fn lengths(storage: &dyn Storage, directory: &Path, lengths: &mut Vec<u64>) {
 /// its preallocated space.
 fn check(machine: &Machine, log: &Log, messages: usize, segment: u64) {
     assert_eq!(log.tail_memory().0, 0, "memory of tails");
-    let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));
-    assert_eq!(regions.unwrap_or_default(), [""; 0], "regions of shared memory");
+    assert_eq!(machine.regions(), [""; 0], "regions of shared memory");
     let mut found = Vec::new();
     lengths(&*machine.storage, &Path::new(DIRECTORY).join("streams"), &mut found);
     assert_eq!(found.len(), PARTITIONS as usize);
@@ -119,8 +118,7 @@ fn options_of(machine: &Machine) -> LogOptions {
 /// process died while each partition had one unpersisted message.
 fn check_opened(machine: &Machine, log: &Log) {
     assert_eq!(log.tail_memory().0, 0, "memory of tails");
-    let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));
-    assert_eq!(regions.unwrap_or_default(), [""; 0], "regions of shared memory");
+    assert_eq!(machine.regions(), [""; 0], "regions of shared memory");
     let mut found = Vec::new();
     lengths(&*machine.storage, &Path::new(DIRECTORY).join("streams"), &mut found);
     assert!(found.iter().all(|length| *length <= 3 * BLOCK), "{:?}", found.iter().max());

@@ -28,6 +28,8 @@ mod interleavings;
 #[cfg(not(shuttle))]
 mod killed;
 #[cfg(not(shuttle))]
+mod lost_memory;
+#[cfg(not(shuttle))]
 mod model;
 #[cfg(not(shuttle))]
 mod order;
@@ -43,3 +45,5 @@ mod process;
 mod reading;
 #[cfg(not(shuttle))]
 mod records;
+#[cfg(not(shuttle))]
+mod retention;

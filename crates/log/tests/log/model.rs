@@ -100,7 +100,7 @@ impl Round {
         let now_us = self.machine.storage.clock().wall_us();
         while self.model.start < start {
             let number = self.model.numbers.pop_front().expect("a message that was removed");
-            let age_us = now_us - self.appended_us[number as usize];
+            let age_us = now_us.saturating_sub(self.appended_us[number as usize]);
             assert!(age_us > expiry_us, "{} removed at the age of {age_us} us", self.options);
             self.model.start += 1;
         }
@@ -121,7 +121,8 @@ impl Round {
         let (Some(expiry_us), Some(newest_us)) = (self.expiry_us, self.appended_us.last()) else {
             return;
         };
-        let age_us = self.machine.storage.clock().wall_us() - newest_us;
+        // Several batches at one time have increasing timestamps, so the newest may be in the future.
+        let age_us = self.machine.storage.clock().wall_us().saturating_sub(*newest_us);
         let is_persisted = partition.stats().unpersisted_messages == 0;
         assert!(!is_persisted || age_us <= expiry_us, "{} keeps an expired message", self.options);
     }

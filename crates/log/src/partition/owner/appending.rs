@@ -12,6 +12,7 @@ use crate::env::Env;
 use crate::options::PartialBlocks;
 use crate::tail::{Chunk, ChunkPlace, MemoryKind, SegmentStart};
 use crate::ticket::Ticket;
+use crate::timestamps::{self, Now};
 use crate::{Error, ErrorKind, Result};
 
 /// Memory of a partition's first chunk, in bytes. Each full chunk doubles the size of the next.
@@ -64,25 +65,33 @@ impl Owner {
         &mut self,
         env: &Env,
         batch: &Batch<'_>,
-        now_us: u64,
+        now: Now,
     ) -> Result<Accepted> {
         self.check(env, batch.header().length)?;
-        self.append_unchecked(env, batch, now_us)
+        let timestamp_us = self.time_us(now);
+        self.append_at(env, batch, Now { wall_us: timestamp_us, ..now })
     }
 
-    /// Like [`Self::append`], but does not check whether appends are refused.
+    /// Returns the partition's time at `now`, in microseconds since 1970: the timestamp of a batch
+    /// that is appended then. It is higher than all earlier ones, even if the clock was set back,
+    /// because readers search by timestamp.
+    pub(in crate::partition) fn time_us(&self, now: Now) -> u64 {
+        timestamps::after(self.last_timestamp_us, self.last_timestamp_ns, now)
+    }
+
+    /// Like [`Self::append`], but does not check whether appends are refused. The batch's timestamp
+    /// is `now`, or that of the previous batch if it is higher.
     ///
     /// # Errors
     /// Full, if there is no memory. On an error nothing was appended.
-    pub(in crate::partition) fn append_unchecked(
+    pub(in crate::partition) fn append_at(
         &mut self,
         env: &Env,
         batch: &Batch<'_>,
-        now_us: u64,
+        now: Now,
     ) -> Result<Accepted> {
         let length = batch.header().length;
-        // Timestamps never decrease, even if the clock does, because readers search by timestamp.
-        let timestamp_us = now_us.max(self.last_timestamp_us);
+        let timestamp_us = now.wall_us.max(self.last_timestamp_us);
         let has_new_chunk = self.provide_chunk(env, length, timestamp_us)?;
         let Some(active) = &mut self.tail.active else {
             return Err(Error::new(ErrorKind::Internal, "there is room but no chunk"));
@@ -94,7 +103,7 @@ impl Owner {
         active.buffer.publish();
         let base_offset = self.next_offset;
         self.next_offset += u64::from(header.count);
-        self.last_timestamp_us = timestamp_us;
+        (self.last_timestamp_us, self.last_timestamp_ns) = (timestamp_us, now.monotonic_ns);
         self.place.position += length;
         self.tail.unpersisted_bytes += length;
         self.tail.unpersisted_messages += u64::from(header.count);
@@ -105,7 +114,7 @@ impl Owner {
             }
             false => (None, Ticket::complete(Ok(()))),
         };
-        let appended_ns = env.clock.monotonic_ns();
+        let appended_ns = now.monotonic_ns;
         (self.tail.last_append_ns, self.tail.is_released) = (appended_ns, false);
         self.tail.pending.push_back(PendingBatch {
             segment: self.place.segment,

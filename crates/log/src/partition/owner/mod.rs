@@ -166,6 +166,8 @@ pub(super) struct Owner {
     pub(super) next_offset: u64,
     /// Timestamp of the last batch, in microseconds since 1970.
     pub(super) last_timestamp_us: u64,
+    /// When that batch was appended or recovered, by the monotonic clock.
+    last_timestamp_ns: u64,
     /// Segment and position of the batch that will be appended next.
     pub(super) place: SegmentPosition,
     pub(super) persisted: Persisted,
@@ -256,6 +258,7 @@ impl Owner {
             awaits_truncation: false,
             next_offset,
             last_timestamp_us,
+            last_timestamp_ns: env.clock.monotonic_ns(),
             place,
             persisted: Persisted { offset: next_offset, end: place, blocks_end: place },
             tail: Tail::new(kind),

@@ -15,6 +15,8 @@ pub(in crate::partition) enum Step {
     Command(Command),
     Space,
     Rewrite,
+    /// Removes files of old segments.
+    Remove,
     /// Releases the memory and the preallocated space of an idle partition.
     Release,
     Idle,
@@ -31,6 +33,10 @@ pub(in crate::partition) struct Schedule {
     pub(in crate::partition) is_scheduled: bool,
     /// Whether space should be preallocated for the last segment.
     pub(in crate::partition) wants_space: bool,
+    /// Whether files of old segments are to be removed.
+    pub(in crate::partition) wants_removal: bool,
+    /// Whether the last step persisted a group, so that it is the turn of a removal.
+    has_persisted: bool,
     /// Whether sealed segments should be rewritten.
     pub(in crate::partition) wants_rewrite: bool,
     /// Time of the next attempt to rewrite a sealed segment if the last one was postponed, by the
@@ -61,6 +67,7 @@ impl Owner {
         !self.schedule.commands.is_empty()
             || self.is_persist_due(env, now_ns)
             || self.schedule.wants_space
+            || self.schedule.wants_removal
             || self.schedule.is_rewrite_due(now_ns)
             || self.is_release_due(now_ns)
     }
@@ -97,6 +104,9 @@ impl Owner {
 
     pub(in crate::partition) fn next_step(&mut self, env: &Env) -> Step {
         let now_ns = env.clock.monotonic_ns();
+        if std::mem::take(&mut self.schedule.has_persisted) && self.schedule.wants_removal {
+            return Step::Remove;
+        }
         let can_persist =
             matches!(self.health, Health::Good | Health::NoSpace { .. } | Health::Delayed { .. });
         let is_wanted = match self.schedule.commands.front() {
@@ -112,6 +122,7 @@ impl Owner {
             }
             let all = self.writes_partial_blocks(env, now_ns);
             if let Some(group) = self.take_group(env, all) {
+                self.schedule.has_persisted = true;
                 return Step::Persist(group);
             }
         }
@@ -125,6 +136,7 @@ impl Owner {
                 self.schedule.rewrites_ns = None;
                 Step::Rewrite
             }
+            () if self.schedule.wants_removal => Step::Remove,
             () if self.is_release_due(now_ns) => Step::Release,
             () => Step::Idle,
         }

@@ -48,7 +48,10 @@ impl Partition {
     /// # Errors
     /// The errors of [`Self::try_append`].
     pub fn try_append_verified(&self, batch: &VerifiedBatch<'_>) -> Result<Appended> {
-        self.env.lock.check_if_due(&*self.env.clock)?;
+        self.env.lock.check_if_due(&*self.env.clock).map_err(|lost| {
+            // A closed log has released the lock.
+            self.owner.lock().health.error(self.id).unwrap_or_else(|| lost.into())
+        })?;
         let now = self.env.timestamps.now(&*self.env.clock);
         let mut owner = self.owner.lock();
         let taken = match owner.append(&self.env, &batch.0, now) {

@@ -282,6 +282,26 @@ fn a_closed_log_changes_nothing_on_disk() {
     assert_eq!(machine.storage.call_count(), before, "files were touched");
 }
 
+/// Regression test: once the last check of the LOCK was 10 ms ago, an append to a closed log failed
+/// with an I/O error that named the LOCK, because the log had released it.
+#[test]
+fn an_append_long_after_closing_reports_that_the_log_was_closed() {
+    let machine = Machine::new(4, false);
+    let log = machine.open();
+    log.create_stream(Some(0), "stream").expect("a stream");
+    let (_, partition) = create_topic(&log);
+    append(&log, &partition, 0..2);
+    log.close().expect("the log closes");
+    machine.storage.clock().advance(1_000_000_000);
+    for error in [
+        partition.append(&batch(2..3, 900)).expect_err("the log is closed"),
+        partition.try_append(&batch(2..3, 900)).expect_err("the log is closed"),
+        partition.failure().expect("appends are refused"),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+    }
+}
+
 /// Regression test: calls on a deleted partition failed as if the log had been closed, so a caller
 /// could not tell the two apart.
 #[test]

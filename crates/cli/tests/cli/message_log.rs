@@ -131,23 +131,29 @@ fn the_benchmark_prints_its_tables_and_writes_a_report() {
         "--runs",
         "1",
         "--modes",
-        "buffered,direct_deferred,process_shared,disk",
+        "buffered,direct_inline_unsynced,direct_deferred,process_shared,disk",
         "--segment-size",
         "1M",
     ]);
     assert_eq!(answer.code, 0, "{}", answer.complaints);
-    for words in ["producers", "consumers", "kernel", "process_shared"] {
+    let columns = ["MB/s", "p90", "p99.99", "stddev"];
+    for words in ["producers", "consumers", "kernel", "process_shared"].iter().chain(&columns) {
         assert!(answer.output.contains(words), "{}", answer.output);
     }
     let report = std::process::Command::new("cat").arg(format!("{directory}/report.json")).output();
     let report = report.expect("cat").stdout;
     let report: serde_json::Value = serde_json::from_slice(&report).expect("a report");
     let configurations = report["configurations"].as_array().expect("a list");
-    assert_eq!(configurations.len(), 4);
+    assert_eq!(configurations.len(), 5);
     assert_eq!(configurations[0]["mode"], "buffered");
-    // A run of one second has too few operations for percentiles, so only the maximum is checked.
-    let producers = &configurations[0]["median"]["producers"];
-    assert!(producers["max_us"].is_number(), "{producers}");
+    assert_eq!(configurations[1]["mode"], "direct_inline_unsynced");
+    // A run of one second has too few operations for percentiles.
+    for configuration in configurations {
+        let producers = &configuration["median"]["producers"];
+        for figure in ["bytes_per_second", "max_us", "stddev_us"] {
+            assert!(producers[figure].is_number(), "{producers}");
+        }
+    }
 }
 
 #[test]

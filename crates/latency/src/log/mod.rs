@@ -7,6 +7,8 @@
 //! messages, and how:
 //!
 //! - `buffered`: the event loop persists them, with writes through the page cache;
+//! - `direct_inline_unsynced`: the event loop persists them, with direct I/O (`O_DIRECT`); no write
+//!   is durable;
 //! - `direct_inline`: the event loop persists them, with direct I/O and each write durable
 //!   (`O_DIRECT`, `O_DSYNC`);
 //! - `direct_deferred`: separate threads persist them, with direct I/O and each write durable;

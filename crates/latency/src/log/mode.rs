@@ -14,6 +14,8 @@ use tailwater_log::{Durability, IoModeChoice, PartialBlocks, TailMemory};
 pub enum Mode {
     /// The event loop writes through the page cache
     Buffered,
+    /// The event loop writes with direct I/O; no write is durable
+    DirectInlineUnsynced,
     /// The event loop writes with direct I/O, each write durable
     DirectInline,
     /// Separate threads persist batches with direct I/O, each write durable
@@ -36,12 +38,12 @@ pub enum Mode {
 
 impl Mode {
     /// The modes that are compared if none are given on the command line.
-    pub(super) const DEFAULT: [Self; 3] =
-        [Self::Buffered, Self::DirectInline, Self::DirectDeferred];
+    pub(super) const DEFAULT: [Self; 4] =
+        [Self::Buffered, Self::DirectInlineUnsynced, Self::DirectInline, Self::DirectDeferred];
 
     /// Returns whether the event loop persists messages, instead of separate threads.
     pub(super) fn is_inline(self) -> bool {
-        matches!(self, Self::Buffered | Self::DirectInline)
+        matches!(self, Self::Buffered | Self::DirectInlineUnsynced | Self::DirectInline)
     }
 
     pub(super) fn io_mode(self) -> IoModeChoice {
@@ -59,8 +61,10 @@ impl Mode {
 
     pub(super) fn durability(self) -> Durability {
         match self {
-            Self::Memory | Self::Buffered | Self::DirectInline => Durability::Memory,
-            Self::DirectDeferred | Self::DirectDeferredCarry => Durability::Memory,
+            Self::Memory | Self::Buffered | Self::DirectInlineUnsynced => Durability::Memory,
+            Self::DirectInline | Self::DirectDeferred | Self::DirectDeferredCarry => {
+                Durability::Memory
+            }
             Self::ProcessShared | Self::ProcessWritten => Durability::Process,
             Self::Disk => Durability::Disk,
         }

@@ -88,7 +88,7 @@ impl Storage for Shared {
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
         meanwhile(&self.before, path);
         let file = self.disk.open(path, mode, purpose)?;
-        if !path.extension().is_some_and(|extension| extension == "log") {
+        if path.extension().is_none_or(|extension| extension != "log") {
             return Ok(file);
         }
         Ok(Arc::new(SharedLog { file, before: Arc::clone(&self.before) }))

@@ -228,8 +228,8 @@ fn iterators_end_on_damage_that_no_checksum_finds() {
             assert!(moved.is_err() || !iterator.valid(), "{what}: more entries than were written");
         }
         for number in (0..200).step_by(17) {
-            let _ = iterator.seek(&key(number));
-            let _ = iterator.seek_for_prev(&key(number));
+            let _ = iterator.seek(key(number));
+            let _ = iterator.seek_for_prev(key(number));
         }
     }
     assert!(shown > 0);

@@ -6,9 +6,9 @@
 //! opened the next time, the shared memory is gone, and with it what had not been persisted. A log
 //! that was closed completely records that there is no mark.
 //!
-//! The file has the id of the boot in its first line. If there is a mark, its name and the number of
-//! messages that closing the log left (`?` if it was not closed) are in the second line. The rest is
-//! the directory of the shared memory.
+//! The file has the id of the boot in its first line. If there is a mark, its name and the number
+//! of messages that closing the log left (`?` if it was not closed) are in the second line. The
+//! rest is the directory of the shared memory.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

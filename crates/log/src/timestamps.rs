@@ -1,7 +1,7 @@
 //! The time that messages are stamped with.
 //!
-//! The wall clock of a machine may be wrong for a while, or be set. Two rules keep a wrong time from
-//! entering the log, or from staying there:
+//! The wall clock of a machine may be wrong for a while, or be set. Two rules keep a wrong time
+//! from entering the log, or from staying there:
 //!
 //! - [`Timestamps`]: a jump ahead is believed after it has lasted for [`HELD_NS`]. Until then, the
 //!   time continues from before the jump, by the monotonic clock.

@@ -29,8 +29,8 @@ use crate::version::{Compaction, Reason};
 /// files.
 const TRIES: usize = 2;
 
-/// Minimum value of `max_compaction_trigger_wakeup_seconds` at which each check leaves a line in the
-/// LOG.
+/// Minimum value of `max_compaction_trigger_wakeup_seconds` at which each check leaves a line in
+/// the LOG.
 const LOGGED_S: u64 = 60;
 
 /// The text by which error messages name the removal of obsolete files.

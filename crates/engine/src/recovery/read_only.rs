@@ -177,10 +177,10 @@ impl Followed {
     }
 
     /// Checks that the state is that of one point in time, and what the logs contained. A log whose
-    /// file was preallocated or recycled may be longer than its contents. Then the replay also finds
-    /// what was written after the log was opened, which may depend on changes that the state lacks;
-    /// and if the log became obsolete, its file may have been overwritten with a later log. A problem
-    /// at the end of a log may be a write in progress.
+    /// file was preallocated or recycled may be longer than its contents. Then the replay also
+    /// finds what was written after the log was opened, which may depend on changes that the state
+    /// lacks; and if the log became obsolete, its file may have been overwritten with a later log.
+    /// A problem at the end of a log may be a write in progress.
     fn checked(&mut self, recovered: LogsReplayed) -> Result<Attempt> {
         match self.manifest.follow(&*self.unrecovered.storage)? {
             Change::Replaced => return Ok(Attempt::Replaced),

@@ -181,8 +181,8 @@ fn both_ways(db: &Db, family: &ColumnFamily, what: &str) -> (Entries, Vec<Skippe
     (forward, parts)
 }
 
-/// Regression test: an iterator that skips damage did not end if an entry of an index block could not
-/// be decoded, which happens if no checksum finds the damage first.
+/// Regression test: an iterator that skips damage did not end if an entry of an index block could
+/// not be decoded, which happens if no checksum finds the damage first.
 #[test]
 fn iterators_end_on_damage_that_no_checksum_finds() {
     let mut seed = seed::rng();

@@ -266,8 +266,9 @@ fn a_busy_database_is_opened_in_one_of_its_states() {
     }
 }
 
-/// Regression test: a log that became obsolete while it was opened was overwritten with a later log,
-/// and a new MANIFEST was begun before it was replayed. The reader lacked all writes in the log.
+/// Regression test: a log that became obsolete while it was opened was overwritten with a later
+/// log, and a new MANIFEST was begun before it was replayed. The reader lacked all writes in the
+/// log.
 #[test]
 fn a_log_that_is_overwritten_while_it_is_replayed_is_not_missed() {
     for seed in 0..5 {

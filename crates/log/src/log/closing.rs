@@ -148,8 +148,8 @@ impl Closing {
         outcome.map_err(|error| self.with_unpersisted(error)).and(self.offsets.sync())
     }
 
-    /// Records what is left in shared memory, and removes the shared memory if nothing is left. This
-    /// order ensures that a crash in between does not look like a loss of the memory.
+    /// Records what is left in shared memory, and removes the shared memory if nothing is left.
+    /// This order ensures that a crash in between does not look like a loss of the memory.
     fn free_memory(&self, is_persisted: bool) -> Result<()> {
         let (left, _) = if is_persisted { (0, 0) } else { self.unpersisted(MemoryKind::Shared) };
         let closed = self.opening.closed(left);

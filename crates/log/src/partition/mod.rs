@@ -32,9 +32,9 @@
 //!   begins another segment: under one lock it checks that everything is persisted, and moves the
 //!   position of the next batch to the new segment.
 //! - Persists, rotations and commands: they are steps, and only one step is taken at a time.
-//! - A removal of several segments that is in progress, and other commands: the removed segments are
-//!   below the partition's first offset, which only grows, so no command uses them. A close and a
-//!   truncation complete the removal; a purge and a deletion remove the whole directory.
+//! - A removal of several segments that is in progress, and other commands: the removed segments
+//!   are below the partition's first offset, which only grows, so no command uses them. A close and
+//!   a truncation complete the removal; a purge and a deletion remove the whole directory.
 //! - The rewriting of a sealed segment and its removal: the segment is copied in several steps. The
 //!   installation of the copy is another step, and first checks that the segment still exists.
 //! - An append and the release of an idle partition's memory: the release holds the lock, and does
@@ -64,9 +64,9 @@
 //! - Purge: a crash before the catalog contains the new incarnation leaves the new directory
 //!   unused; a crash afterwards leaves the old directory unused. Opening the log removes the unused
 //!   directory.
-//! - Truncation removes segments from the end, one at a time, and each removal is durable before the
-//!   next, so that there is never a hole. Retention removes them from the beginning; before several
-//!   are removed, the new beginning is made durable ([`retention`]).
+//! - Truncation removes segments from the end, one at a time, and each removal is durable before
+//!   the next, so that there is never a hole. Retention removes them from the beginning; before
+//!   several are removed, the new beginning is made durable ([`retention`]).
 //! - Release of an idle partition's memory: the last segment may or may not still have its
 //!   preallocated space. Recovery cuts off any preallocated space.
 

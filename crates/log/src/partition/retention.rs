@@ -1,10 +1,11 @@
 //! Removal of messages from the beginning of a partition: whole segments, the oldest first.
 //!
-//! Readers stop seeing the segments at once. One segment is removed immediately. Several are removed
-//! as a batch: an empty file whose name states the offset with which the partition now begins
-//! ([`StartName`]) is made durable first. The segments before it then no longer count, and are
-//! removed in several steps, in turn with the partition's other steps. The directory is synced once
-//! after the last of them. After a crash, recovery removes what is left, so there is never a hole.
+//! Readers stop seeing the segments at once. One segment is removed immediately. Several are
+//! removed as a batch: an empty file whose name states the offset with which the partition now
+//! begins ([`StartName`]) is made durable first. The segments before it then no longer count, and
+//! are removed in several steps, in turn with the partition's other steps. The directory is synced
+//! once after the last of them. After a crash, recovery removes what is left, so there is never a
+//! hole.
 
 use std::mem::take;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! Steps: the changes to the files of a partition.
 //!
 //! A step is one unit of a partition's work: it persists a group of batches, executes a command
-//! ([`commands`](super::commands)), preallocates space, rewrites a part of a sealed segment, removes
-//! old files, or releases the memory of an idle partition. Persisting also seals a full segment and begins the
-//! next one.
+//! ([`commands`](super::commands)), preallocates space, rewrites a part of a sealed segment,
+//! removes old files, or releases the memory of an idle partition. Persisting also seals a full
+//! segment and begins the next one.
 //!
 //! A step takes the owner's lock to choose its work ([`Owner::next_step`]), does its I/O without
 //! the lock, and takes the lock again to record the outcome. [`super`] describes the order of the

@@ -105,8 +105,8 @@ fn missing_shared_memory_is_reported() {
     }
 }
 
-/// If a log cannot record that nothing is left, it keeps its shared memory, so that the next opening
-/// finds it.
+/// If a log cannot record that nothing is left, it keeps its shared memory, so that the next
+/// opening finds it.
 #[test]
 fn the_memory_is_kept_if_the_end_cannot_be_recorded() {
     let machine = Machine::new(1, true);

@@ -121,7 +121,8 @@ impl Round {
         let (Some(expiry_us), Some(newest_us)) = (self.expiry_us, self.appended_us.last()) else {
             return;
         };
-        // Several batches at one time have increasing timestamps, so the newest may be in the future.
+        // Several batches at one time have increasing timestamps, so the newest may be in the
+        // future.
         let age_us = self.machine.storage.clock().wall_us().saturating_sub(*newest_us);
         let is_persisted = partition.stats().unpersisted_messages == 0;
         assert!(!is_persisted || age_us <= expiry_us, "{} keeps an expired message", self.options);

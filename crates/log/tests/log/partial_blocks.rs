@@ -195,8 +195,8 @@ fn carry_7_a_restart_takes_the_length_and_rebuilds_the_block() {
     scenario.check();
 }
 
-/// Of the bytes that were appended, those that were not written are lost: less than a block, whatever
-/// the sizes of the batches. A batch that is not whole is cut off.
+/// Of the bytes that were appended, those that were not written are lost: less than a block,
+/// whatever the sizes of the batches. A batch that is not whole is cut off.
 #[test]
 fn carry_8_a_crash_loses_less_than_a_block() {
     for bytes in [500, 1024, 1500, 2048, 2664, 4095, 4096, 4097, 4712, 9000, 12_000] {

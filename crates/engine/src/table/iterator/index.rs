@@ -43,8 +43,8 @@ impl Level {
     }
 
     /// Calls `step` with this level's index block and cursor; `step` moves the cursor. If `step`
-    /// finds the block damaged, the level becomes invalid and no longer has a block, so that another
-    /// move does not find the same damage.
+    /// finds the block damaged, the level becomes invalid and no longer has a block, so that
+    /// another move does not find the same damage.
     fn go(
         &mut self,
         table: &TableReader,

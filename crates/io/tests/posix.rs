@@ -178,3 +178,22 @@ fn direct_transfers_if_the_filesystem_supports_them() {
     assert!(buffer[..5000].iter().all(|&byte| byte == 9));
     assert_eq!(file.read_full_at(&mut buffer, 8192, Purpose::CompactionRead).unwrap(), 0);
 }
+
+/// A process may have any umask, so the test only looks for access that should not be there, and
+/// for what a private storage must not add.
+#[test]
+fn only_the_owner_has_access_to_what_a_private_storage_creates() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().unwrap();
+    let storage = PosixStorage::private();
+    let [below, file, direct, lock] =
+        ["a/b", "a/b/file", "a/b/direct", "a/b/LOCK"].map(|name| directory.path().join(name));
+    storage.create_directory(&below).unwrap();
+    storage.create(&file, Create::New, IoMode::Buffered, Purpose::Metadata).unwrap();
+    let _ = storage.create(&direct, Create::New, IoMode::Direct, Purpose::Metadata);
+    let _lock = storage.lock(&lock).unwrap();
+    for path in [directory.path().join("a"), below, file, direct, lock] {
+        let Ok(metadata) = path.metadata() else { continue };
+        assert_eq!(metadata.permissions().mode() & 0o077, 0, "{}", path.display());
+    }
+}

@@ -290,7 +290,7 @@ impl Default for LogOptions {
     fn default() -> Self {
         Self {
             create_if_missing: true,
-            storage: Arc::new(PosixStorage::new()),
+            storage: Arc::new(PosixStorage::private()),
             clock: Arc::new(SystemClock),
             descriptor_budget: DescriptorBudget::of_process(),
             tail_memory: TailMemory::default(),

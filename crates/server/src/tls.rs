@@ -1,5 +1,7 @@
 //! Encryption of connections: loads or generates the server's certificate.
 
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -10,22 +12,26 @@ use tokio_rustls::TlsAcceptor;
 use crate::config::Tls;
 use crate::error::ServerError;
 
-/// Creates the acceptor of encrypted connections.
+/// Creates the acceptor of encrypted connections. `section` is the section of the configuration,
+/// for the error.
 ///
 /// # Errors
-/// A file that cannot be read, or an invalid certificate; the message names the file.
-pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServerError> {
+/// A file that cannot be read, or an invalid certificate; the message names the key and the file.
+pub(crate) fn acceptor(section: &str, tls: &Tls) -> Result<TlsAcceptor, ServerError> {
     let (certificates, key) = match tls {
         Tls::SelfSigned => self_signed()?,
         Tls::Files { certificate, key } => {
+            let refuse = |name: &str, path: &Path, problem: &dyn fmt::Display| {
+                refuse(format!("{section}.{name}: {}: {problem}", path.display()))
+            };
             let certificates = CertificateDer::pem_file_iter(certificate)
                 .and_then(|certificates| certificates.collect::<Result<Vec<_>, _>>())
-                .map_err(|error| refuse(format!("{}: {error}", certificate.display())))?;
+                .map_err(|error| refuse("cert_file", certificate, &error))?;
             if certificates.is_empty() {
-                return Err(refuse(format!("{}: no certificate", certificate.display())));
+                return Err(refuse("cert_file", certificate, &"it contains no certificate"));
             }
             let key = PrivateKeyDer::from_pem_file(key)
-                .map_err(|error| refuse(format!("{}: {error}", key.display())))?;
+                .map_err(|error| refuse("key_file", key, &error))?;
             (certificates, key)
         }
     };
@@ -33,7 +39,7 @@ pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServerError> {
     let config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .and_then(|builder| builder.with_no_client_auth().with_single_cert(certificates, key))
-        .map_err(|error| refuse(format!("certificate and key: {error}")))?;
+        .map_err(|error| refuse(format!("{section}: certificate and key: {error}")))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 

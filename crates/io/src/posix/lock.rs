@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{OFlags, Stat};
+use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::system;
@@ -54,13 +54,13 @@ impl Drop for PosixLock {
 }
 
 impl PosixLock {
-    /// Takes the lock on the file at `path`, which is created if it does not exist. If another
-    /// process holds the lock, or this process holds it through another opening of the file, the
-    /// error is of kind `WouldBlock`.
-    pub(super) fn take(path: &Path) -> io::Result<Self> {
+    /// Takes the lock on the file at `path`, which is created with `permissions` if it does not
+    /// exist. If another process holds the lock, or this process holds it through another opening
+    /// of the file, the error is of kind `WouldBlock`.
+    pub(super) fn take(path: &Path, permissions: Mode) -> io::Result<Self> {
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE;
-            let descriptor = system::open(path, flags, IoMode::Buffered)?;
+            let descriptor = system::open(path, flags, IoMode::Buffered, permissions)?;
             if let Some(lock) = Self::on(descriptor, path)? {
                 return Ok(lock);
             }
@@ -96,7 +96,7 @@ fn leads_to(path: &Path, identity: FileIdentity) -> io::Result<bool> {
 /// Returns whether the lock on the file at `path` is held. Neither takes the lock nor creates the
 /// file.
 pub(super) fn is_held(path: &Path) -> io::Result<bool> {
-    match system::open(path, OFlags::RDONLY, IoMode::Buffered) {
+    match system::open(path, OFlags::RDONLY, IoMode::Buffered, Mode::empty()) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         descriptor => Ok(system::is_locked(descriptor?.as_fd())?),
     }
@@ -112,15 +112,17 @@ mod tests {
     fn a_removed_file_cannot_be_locked() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("LOCK");
-        let open = || system::open(&path, OFlags::RDWR | OFlags::CREATE, IoMode::Buffered);
+        let flags = OFlags::RDWR | OFlags::CREATE;
+        let open = || system::open(&path, flags, IoMode::Buffered, Mode::RUSR | Mode::WUSR);
         for is_made_again in [false, true] {
             let removed = open().expect("a file");
             rustix::fs::unlink(&path).expect("removing");
-            let other = is_made_again.then(|| PosixLock::take(&path).expect("the lock"));
+            let other = is_made_again
+                .then(|| PosixLock::take(&path, Mode::RUSR | Mode::WUSR).expect("the lock"));
             let taken = PosixLock::on(removed, &path);
             assert!(taken.expect("an answer").is_none());
             drop(other);
-            drop(PosixLock::take(&path).expect("the lock"));
+            drop(PosixLock::take(&path, Mode::RUSR | Mode::WUSR).expect("the lock"));
         }
     }
 
@@ -129,11 +131,12 @@ mod tests {
     fn a_lock_on_a_removed_file_is_not_in_place() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("LOCK");
-        let lock = PosixLock::take(&path).expect("the lock");
+        let lock = PosixLock::take(&path, Mode::RUSR | Mode::WUSR).expect("the lock");
         assert!(lock.is_in_place().expect("a status"));
         rustix::fs::unlink(&path).expect("removing");
         assert!(!lock.is_in_place().expect("a status"));
-        let other = PosixLock::take(&path).expect("the lock on a new file");
+        let other =
+            PosixLock::take(&path, Mode::RUSR | Mode::WUSR).expect("the lock on a new file");
         assert!(!lock.is_in_place().expect("a status"));
         assert!(other.is_in_place().expect("a status"));
     }
@@ -144,11 +147,11 @@ mod tests {
     fn a_released_lock_is_free_despite_other_descriptors() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("LOCK");
-        let lock = PosixLock::take(&path).expect("the lock");
+        let lock = PosixLock::take(&path, Mode::RUSR | Mode::WUSR).expect("the lock");
         let also_open = lock.descriptor.try_clone().expect("another descriptor");
-        assert!(PosixLock::take(&path).is_err());
+        assert!(PosixLock::take(&path, Mode::RUSR | Mode::WUSR).is_err());
         drop(lock);
-        drop(PosixLock::take(&path).expect("the lock"));
+        drop(PosixLock::take(&path, Mode::RUSR | Mode::WUSR).expect("the lock"));
         drop(also_open);
     }
 }

@@ -24,20 +24,47 @@ use crate::storage::{
 };
 use crate::{Error, Operation, Result};
 
-/// Permissions of new directories, from which the process's umask is subtracted.
-const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
+/// The permissions of new files and directories, from which the process's umask is subtracted.
+#[derive(Debug, Clone, Copy)]
+struct Permissions {
+    file: Mode,
+    directory: Mode,
+}
+
+impl Permissions {
+    /// Everyone may read.
+    const SHARED: Self =
+        Self { file: Mode::from_raw_mode(0o644), directory: Mode::from_raw_mode(0o755) };
+    /// Only the owner has access.
+    const PRIVATE: Self =
+        Self { file: Mode::from_raw_mode(0o600), directory: Mode::from_raw_mode(0o700) };
+}
 
 /// The storage of this machine, through its file systems.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct PosixStorage {
     statistics: Arc<Statistics>,
     without_rings: bool,
+    permissions: Permissions,
+}
+
+impl Default for PosixStorage {
+    fn default() -> Self {
+        Self { statistics: Arc::default(), without_rings: false, permissions: Permissions::SHARED }
+    }
 }
 
 impl PosixStorage {
-    /// Creates a storage whose statistics are all zero.
+    /// Creates a storage whose statistics are all zero. Everyone may read the files and directories
+    /// that it creates, within the process's umask.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates a storage like [`PosixStorage::new`], except that only the owner has access to the
+    /// files and directories that it creates. Those that exist keep their permissions.
+    pub fn private() -> Self {
+        Self { permissions: Permissions::PRIVATE, ..Self::default() }
     }
 
     /// Creates a storage whose streams never use io_uring. The streams of [`PosixStorage::new`] use
@@ -64,7 +91,7 @@ impl PosixStorage {
         purpose: Purpose,
     ) -> Result<PosixFile> {
         let failed = |error| Error::new(operation, path, error);
-        let descriptor = system::open(path, flags, mode).map_err(failed)?;
+        let descriptor = system::open(path, flags, mode, self.permissions.file).map_err(failed)?;
         if operation == Operation::Open {
             let status = rustix::fs::fstat(&descriptor).map_err(|error| failed(error.into()))?;
             if is_directory(&status) {
@@ -140,16 +167,16 @@ fn visit_directory(
     Ok(())
 }
 
-fn make_directories(path: &Path) -> rustix::io::Result<()> {
-    match rustix::fs::mkdir(path, DIRECTORY_MODE) {
+fn make_directories(path: &Path, permissions: Mode) -> rustix::io::Result<()> {
+    match rustix::fs::mkdir(path, permissions) {
         Err(Errno::EXIST) => match rustix::fs::stat(path) {
             Ok(status) if is_directory(&status) => Ok(()),
             _ => Err(Errno::EXIST),
         },
         Err(Errno::NOENT) => match path.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => {
-                make_directories(parent)?;
-                match rustix::fs::mkdir(path, DIRECTORY_MODE) {
+                make_directories(parent, permissions)?;
+                match rustix::fs::mkdir(path, permissions) {
                     // Another thread or process created the directory in the meantime.
                     Err(Errno::EXIST) => Ok(()),
                     answer => answer,
@@ -221,7 +248,8 @@ impl Storage for PosixStorage {
     }
 
     fn create_directory(&self, path: &Path) -> Result<()> {
-        make_directories(path).map_err(|error| Error::new(Operation::CreateDirectory, path, error))
+        make_directories(path, self.permissions.directory)
+            .map_err(|error| Error::new(Operation::CreateDirectory, path, error))
     }
 
     fn metadata(&self, path: &Path) -> Result<FileMetadata> {
@@ -276,7 +304,7 @@ impl Storage for PosixStorage {
     }
 
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        match PosixLock::take(path) {
+        match PosixLock::take(path, self.permissions.file) {
             Ok(lock) => Ok(Box::new(lock)),
             Err(error) => Err(Error::new(Operation::Lock, path, error)),
         }

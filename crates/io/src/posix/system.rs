@@ -16,23 +16,26 @@ use crate::descriptors::with_relief;
 use crate::purpose::IoMode;
 use crate::storage::DirectIo;
 
-/// Permissions of new files, from which the process's umask is subtracted.
-const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
-
 // Numbers that identify the type of a filesystem in the result of `statfs`.
 const EXT4: u32 = 0xEF53;
 const XFS: u32 = 0x5846_5342;
 const BTRFS: u32 = 0x9123_683E;
 const F2FS: u32 = 0xF2F5_2010;
 
-/// Opens the file at `path`. If the filesystem refuses direct I/O, the error is of kind
+/// Opens the file at `path`. `permissions` are those of the file if it is created, from which the
+/// process's umask is subtracted. If the filesystem refuses direct I/O, the error is of kind
 /// `Unsupported` and names the filesystem.
-pub(crate) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<OwnedFd> {
+pub(crate) fn open(
+    path: &Path,
+    flags: OFlags,
+    mode: IoMode,
+    permissions: Mode,
+) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     if mode != IoMode::Direct {
-        return Ok(with_relief(|| rustix::fs::open(path, flags, FILE_MODE))?);
+        return Ok(with_relief(|| rustix::fs::open(path, flags, permissions))?);
     }
-    match with_relief(|| rustix::fs::open(path, flags | OFlags::DIRECT, FILE_MODE)) {
+    match with_relief(|| rustix::fs::open(path, flags | OFlags::DIRECT, permissions)) {
         Ok(descriptor) => Ok(descriptor),
         Err(Errno::INVAL) => {
             // Linux creates a file before it checks whether the filesystem supports direct I/O.
@@ -387,7 +390,8 @@ mod tests {
     #[test]
     fn durable_writes_are_used_only_on_known_filesystems() {
         use std::os::fd::AsFd;
-        let file = open(Path::new("/proc/self/stat"), OFlags::RDONLY, IoMode::Buffered);
+        let file =
+            open(Path::new("/proc/self/stat"), OFlags::RDONLY, IoMode::Buffered, Mode::empty());
         let file = file.expect("a file");
         assert!(!has_durable_writes(file.as_fd()));
         let directory = tempfile::tempdir().expect("a directory");

@@ -8,7 +8,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::OFlags;
+use rustix::fs::{Mode, OFlags};
 use rustix::io::retry_on_intr;
 
 use super::scratch;
@@ -51,7 +51,7 @@ impl DurableFile {
         let storage = PosixStorage::new();
         let (path, mut writer) = scratch::create(&storage, directory, IoMode::Direct)?;
         // The descriptor overwrites the blocks that the writer fills.
-        let descriptor = system::open(&path, OFlags::WRONLY, IoMode::Direct)
+        let descriptor = system::open(&path, OFlags::WRONLY, IoMode::Direct, Mode::empty())
             .map_err(|error| Error::new(Operation::Open, &path, error));
         // A crash before this removal leaves an empty file.
         storage.remove(&path)?;

@@ -8,6 +8,7 @@
 
 mod current;
 mod keys;
+mod log_filter;
 mod read;
 mod sources;
 #[cfg(test)]
@@ -234,7 +235,8 @@ impl Limits {
 /// `[system.logging]`: the server's own log lines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logging {
-    /// `level`: the minimum level of log lines, in the syntax of the variable `RUST_LOG`.
+    /// `level`: the minimum level of log lines, in the syntax of the variable `RUST_LOG`, which
+    /// overrides it.
     pub level: String,
     /// `file_enabled`: whether log lines are also written to files.
     pub has_file: bool,

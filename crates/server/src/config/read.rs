@@ -14,7 +14,7 @@ use super::sources::{Given, Values};
 use super::units::{Bound, parse_bound, parse_duration, parse_size};
 use super::{
     Config, ConfigError, ConfigSource, Flags, Http, Limits, Logging, Memory, NAME_BYTES,
-    PASSWORD_BYTES, Root, Segment, Tcp, Tls, TopicDefaults, keys,
+    PASSWORD_BYTES, Root, Segment, Tcp, Tls, TopicDefaults, keys, log_filter,
 };
 
 type Result<T> = std::result::Result<T, ConfigError>;
@@ -48,7 +48,7 @@ pub(super) fn config(
     let heartbeat = values.positive_duration("heartbeat.interval")?;
     let config = Config {
         runtime_path: PathBuf::from(values.filled("system.runtime.path")?),
-        tcp: tcp(values)?,
+        tcp: tcp(values, warnings)?,
         http: http(values)?,
         root: root(flags, environment, warnings)?,
         heartbeat_interval: values.boolean("heartbeat.enabled")?.then_some(heartbeat),
@@ -70,25 +70,35 @@ pub(super) fn config(
         },
         limits: limits(values)?,
         is_retention_on: values.boolean("data_maintenance.messages.cleaner_enabled")?,
-        logging: logging(values)?,
+        logging: logging(values, environment, warnings)?,
         path,
     };
     warn_of_exposure(&config, warnings);
+    warn_of_io_uring(environment, warnings);
     Ok(config)
 }
 
-fn tcp(values: &Values) -> Result<Option<Tcp>> {
+fn tcp(values: &Values, warnings: &mut Vec<String>) -> Result<Option<Tcp>> {
     let address = values.address("tcp.address")?;
     let is_self_signed = values.boolean("tcp.tls.self_signed")?;
+    let is_given = |key: &str| !values.get(key).text.trim().is_empty();
+    // A configured certificate takes precedence over a generated one. If it cannot be used, the
+    // server does not start: clients that trust the configured certificate would refuse another.
+    let has_files = is_given("tcp.tls.cert_file") || is_given("tcp.tls.key_file");
     let tls = match values.boolean("tcp.tls.enabled")? {
-        // As in Iggy, existing certificate files take precedence over a generated certificate.
-        true if is_self_signed && !PathBuf::from(values.get("tcp.tls.cert_file").text).exists() => {
-            Some(Tls::SelfSigned)
-        }
+        true if is_self_signed && !has_files => Some(Tls::SelfSigned),
         true => Some(certificate(values, "tcp.tls")?),
         false => None,
     };
-    Ok(values.boolean("tcp.enabled")?.then_some(Tcp { address, tls }))
+    let is_enabled = values.boolean("tcp.enabled")?;
+    if is_enabled && tls == Some(Tls::SelfSigned) {
+        warnings.push(
+            "tcp.tls.cert_file is not set: a self-signed certificate for localhost is generated, \
+             which clients cannot verify"
+                .to_owned(),
+        );
+    }
+    Ok(is_enabled.then_some(Tcp { address, tls }))
 }
 
 fn http(values: &Values) -> Result<Option<Http>> {
@@ -221,12 +231,16 @@ fn limits(values: &Values) -> Result<Limits> {
     Ok(limits)
 }
 
-fn logging(values: &Values) -> Result<Logging> {
+fn logging(
+    values: &Values,
+    environment: &BTreeMap<String, String>,
+    warnings: &mut Vec<String>,
+) -> Result<Logging> {
     let bytes = |key: &str| -> Result<Option<u64>> {
         Ok(values.bound(key, parse_size)?.filter(|bytes| *bytes != 0))
     };
     Ok(Logging {
-        level: values.filled("system.logging.level")?,
+        level: log_level(values, environment, warnings)?,
         has_file: values.boolean("system.logging.file_enabled")?,
         is_json: match values.lower("system.logging.format").as_str() {
             "text" => false,
@@ -240,6 +254,32 @@ fn logging(values: &Values) -> Result<Logging> {
             .bound("system.logging.retention", parse_duration)?
             .filter(|retention| !retention.is_zero()),
     })
+}
+
+/// Returns the filter of log lines: the variable `RUST_LOG` or, if that is not set or invalid, the
+/// configured level.
+fn log_level(
+    values: &Values,
+    environment: &BTreeMap<String, String>,
+    warnings: &mut Vec<String>,
+) -> Result<String> {
+    const KEY: &str = "system.logging.level";
+    const VARIABLE: &str = "RUST_LOG";
+    let level = values.filled(KEY)?;
+    if !log_filter::is_valid(&level) {
+        return Err(values.refuse(KEY, log_filter::EXPECTED));
+    }
+    match environment.get(VARIABLE).filter(|filter| !filter.trim().is_empty()) {
+        None => Ok(level),
+        Some(filter) if log_filter::is_valid(filter) => Ok(filter.clone()),
+        Some(filter) => {
+            let expected = log_filter::EXPECTED;
+            warnings.push(format!(
+                "{VARIABLE} '{filter}' is invalid and has no effect: expected {expected}"
+            ));
+            Ok(level)
+        }
+    }
 }
 
 /// Reads the credentials of the root user from the environment. With the flag for the default
@@ -298,6 +338,16 @@ fn warn_of_exposure(config: &Config, warnings: &mut Vec<String>) {
         warnings.push(format!(
             "http.address {address} is not a loopback address: {path} requires no login"
         ));
+    }
+}
+
+/// Warns if the variable that turns io_uring off has a value without a meaning.
+fn warn_of_io_uring(environment: &BTreeMap<String, String>, warnings: &mut Vec<String>) {
+    const VARIABLE: &str = "TAILWATER_IO_URING";
+    if let Some(value) = environment.get(VARIABLE)
+        && !["", "on", "off"].contains(&value.as_str())
+    {
+        warnings.push(format!("{VARIABLE} '{value}' has no effect: expected on or off"));
     }
 }
 

@@ -345,6 +345,7 @@ fn every_value_that_cannot_be_used_is_refused_with_its_key() {
     for (key, text) in [
         ("system.path", ""),
         ("system.logging.format", "xml"),
+        ("system.logging.level", "inof"),
         ("system.logging.max_file_size", "big"),
         ("system.segment.append_io_mode", "mmap"),
         ("system.segment.read_io_mode", "fast"),
@@ -489,19 +490,50 @@ fn a_non_loopback_http_address_is_warned_about() {
 fn certificates_are_self_signed_only_without_a_certificate_file() {
     let certificate = written("");
     let path = certificate.path().to_str().expect("a path in UTF-8");
-    let missing = [("tcp.tls.enabled", "true"), ("tcp.tls.cert_file", "/nowhere.pem")];
-    let (config, _) =
-        Config::load(&settings(&missing), &BTreeMap::new()).expect("a valid configuration");
+    let unset = [("tcp.tls.enabled", "true")];
+    let (config, warnings) =
+        Config::load(&settings(&unset), &BTreeMap::new()).expect("a valid configuration");
     assert_eq!(config.tcp.expect("on").tls, Some(Tls::SelfSigned));
+    assert!(warnings.len() == 1 && warnings[0].contains("self-signed"), "{warnings:?}");
     let mut there =
         vec![("tcp.tls.enabled", "true"), ("tcp.tls.cert_file", path), ("tcp.tls.key_file", "k")];
-    let (config, _) =
+    let (config, warnings) =
         Config::load(&settings(&there), &BTreeMap::new()).expect("a valid configuration");
+    assert!(warnings.is_empty(), "{warnings:?}");
     let files = Tls::Files { certificate: path.into(), key: "k".into() };
     assert_eq!(config.tcp.expect("on").tls, Some(files));
     there.pop();
     let error = Config::load(&settings(&there), &BTreeMap::new()).expect_err("no key");
     assert_eq!(error.key.as_deref(), Some("tcp.tls.key_file"));
+}
+
+/// Regression test: a misspelt level, such as `inof`, and an empty variable `RUST_LOG` silenced the
+/// log.
+#[test]
+fn levels_of_log_lines_are_checked() {
+    for level in ["inof", "warning", "tailwater_log=debug", ","] {
+        let error = Config::load(&settings(&[("system.logging.level", level)]), &BTreeMap::new());
+        let error = error.expect_err(level);
+        assert!(error.message.contains("error, warn, info, debug or trace"), "{error}");
+    }
+    let level = |variable: &str| {
+        let environment = environment(&[("RUST_LOG", variable)]);
+        let loaded = Config::load(&settings(&[("system.logging.level", "warn")]), &environment);
+        let (config, warnings) = loaded.expect("a valid configuration");
+        (config.logging.level, warnings.len())
+    };
+    assert_eq!(level("debug,tailwater_log=trace"), ("debug,tailwater_log=trace".to_owned(), 0));
+    assert_eq!(level(""), ("warn".to_owned(), 0), "an empty variable counts as not set");
+    assert_eq!(level("inof"), ("warn".to_owned(), 1));
+}
+
+#[test]
+fn unknown_values_of_other_variables_are_warned_about() {
+    for (value, count) in [("on", 0), ("off", 0), ("", 0), ("of", 1), ("0", 1)] {
+        let (_, warnings) =
+            load_variables(&[("TAILWATER_IO_URING", value)]).expect("a valid configuration");
+        assert_eq!(warnings.len(), count, "{value}: {warnings:?}");
+    }
 }
 
 #[test]

@@ -96,17 +96,23 @@ impl Server {
     /// # Errors
     /// See [`ServerError`].
     pub async fn start(config: Config) -> Result<Self, ServerError> {
-        let storage: Arc<dyn Storage> = Arc::new(PosixStorage::new());
+        let storage: Arc<dyn Storage> = Arc::new(PosixStorage::private());
         let budget = DescriptorBudget::of_process();
         let (descriptors, reserved) =
             DescriptorShares::reserve(&budget, &config).map_err(ServerError::Descriptors)?;
         refuse_foreign_data(&*storage, &config.path)?;
         let tcp = match &config.tcp {
-            Some(tcp) => Some((listen("tcp.address", tcp.address).await?, acceptor(&tcp.tls)?)),
+            Some(tcp) => {
+                let tls = acceptor("tcp.tls", &tcp.tls)?;
+                Some((listen("tcp.address", tcp.address).await?, tls))
+            }
             None => None,
         };
         let http = match &config.http {
-            Some(http) => Some((listen("http.address", http.address).await?, acceptor(&http.tls)?)),
+            Some(http) => {
+                let tls = acceptor("http.tls", &http.tls)?;
+                Some((listen("http.address", http.address).await?, tls))
+            }
             None => None,
         };
         let address = |listener: &TcpListener| listener.local_addr().ok();
@@ -290,7 +296,7 @@ fn open_log(
     budget: DescriptorBudget,
     config: &Config,
 ) -> Result<Log, ServerError> {
-    create_private_directory(&**storage, &config.path)?;
+    create_private_directory(&config.path)?;
     let limits = &config.limits;
     let is_shared = config.segment.has_shared_memory;
     let tail_memory = if is_shared { TailMemory::Automatic } else { TailMemory::Private };
@@ -309,11 +315,12 @@ fn open_log(
     Ok(Log::open(config.path.join(LOG), &options)?)
 }
 
-/// Creates the directory `system.path`. Only its owner may access it, because it contains password
-/// hashes. The mode of an existing directory is not changed.
-fn create_private_directory(storage: &dyn Storage, path: &Path) -> Result<(), ServerError> {
+/// Creates the directory `system.path`. Only its owner may access it, because it contains messages
+/// and password hashes. The mode of an existing directory is not changed; the files that the server
+/// creates in it are nevertheless private.
+fn create_private_directory(path: &Path) -> Result<(), ServerError> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        storage.create_directory(parent)?;
+        PosixStorage::new().create_directory(parent)?;
     }
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => {
@@ -324,8 +331,8 @@ fn create_private_directory(storage: &dyn Storage, path: &Path) -> Result<(), Se
     }
 }
 
-fn acceptor(tls: &Option<config::Tls>) -> Result<Option<TlsAcceptor>, ServerError> {
-    tls.as_ref().map(tls::acceptor).transpose()
+fn acceptor(section: &str, tls: &Option<config::Tls>) -> Result<Option<TlsAcceptor>, ServerError> {
+    tls.as_ref().map(|tls| tls::acceptor(section, tls)).transpose()
 }
 
 /// Accepts clients until the server shuts down, and then waits until their connections have ended.

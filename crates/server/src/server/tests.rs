@@ -2,12 +2,14 @@
 //! files.
 
 use std::collections::BTreeMap;
+use std::fs::Permissions;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use tailwater_log::{ErrorKind, Log, LogOptions};
+use tailwater_format::message::batch::Builder;
+use tailwater_log::{Durability, ErrorKind, Log, LogOptions, TopicOptions};
 
 use super::Server;
 use crate::config::{Config, Flags};
@@ -70,6 +72,67 @@ async fn the_current_configuration_file_of_another_server_is_left_alone() {
     assert!(!file.exists());
     let server = Server::start(second).await.expect("the server starts");
     server.shutdown().await.expect("the server shuts down");
+}
+
+/// Regression test: in a directory that existed before, everyone could read the files that the
+/// server created.
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_owner_may_read_the_files_in_an_existing_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    #[expect(clippy::disallowed_methods, reason = "the directory existed before the server")]
+    std::fs::create_dir(&path).expect("a directory");
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("permissions");
+    let server = Server::start(config(&path, &[])).await.expect("the server starts");
+    let log = &server.state().log;
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = TopicOptions::default().with_durability(Durability::Disk);
+    let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    let mut batch = Builder::new(0);
+    batch.push(1, 0, b"secret", b"").expect("a message");
+    partition.append(&batch.finish()).expect("an append").ticket.wait().expect("persisted");
+    let (mut directories, mut files) = (vec![path], 0);
+    while let Some(directory) = directories.pop() {
+        for entry in directory.read_dir().expect("a list").map(|entry| entry.expect("an entry")) {
+            let metadata = entry.metadata().expect("metadata");
+            let mode = metadata.permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{mode:o} {}", entry.path().display());
+            if metadata.is_dir() {
+                directories.push(entry.path());
+            } else {
+                files += 1;
+            }
+        }
+    }
+    assert!(files > 5, "{files} files");
+    server.shutdown().await.expect("the server shuts down");
+}
+
+/// Regression test: if the configured certificate did not exist, the server started with a
+/// self-signed one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_that_cannot_be_read_stops_the_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("data");
+    let there = directory.path().to_str().expect("a path in UTF-8");
+    let missing = format!("{there}/nowhere.pem");
+    for (section, other) in [("tcp", "http"), ("http", "tcp")] {
+        for certificate in [missing.as_str(), there] {
+            let [enabled, certificate_key, key] =
+                ["enabled", "cert_file", "key_file"].map(|name| format!("{section}.tls.{name}"));
+            let settings = [
+                (enabled.as_str(), "true"),
+                (&certificate_key, certificate),
+                (&key, certificate),
+                (&format!("{other}.enabled"), "false"),
+            ];
+            let error = Server::start(config(&path, &settings)).await.expect_err("no certificate");
+            let expected = format!("{certificate_key}: {certificate}: ");
+            assert!(error.to_string().starts_with(&expected), "{error}");
+        }
+    }
+    assert!(!path.exists(), "nothing was created");
 }
 
 #[tokio::test(flavor = "multi_thread")]

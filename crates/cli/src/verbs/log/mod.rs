@@ -246,7 +246,7 @@ fn find(log: &LogDirectory, arguments: &LogDumpArguments) -> Result<PartitionId>
 }
 
 fn compact(arguments: &LogCompactArguments, output: &mut Output) -> Result<Outcome> {
-    let report = inspect::compact(Arc::new(PosixStorage::new()), &arguments.directory)?;
+    let report = inspect::compact(Arc::new(PosixStorage::private()), &arguments.directory)?;
     let [before, after] = report.bytes;
     if output.is_json() {
         output.json_document(&json!({

@@ -7,8 +7,9 @@
 //! A file's name contains the time of its creation, in microseconds since 1970. A new process
 //! appends to the newest file.
 
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,17 +46,14 @@ pub(super) struct Logging {
     thread: Thread,
 }
 
-/// Returns the filter of log lines. It is taken from the environment variable `RUST_LOG` or, if
-/// that is unset or invalid, from the configuration.
+/// Returns the configured filter of log lines.
 ///
 /// # Errors
-/// [`Failure::Usage`], if the configuration's level is invalid.
+/// [`Failure::Usage`], if the filter is invalid.
 pub(super) fn filter(config: &Config) -> Result<EnvFilter> {
-    EnvFilter::try_from_default_env().or_else(|_| {
-        let level = &config.logging.level;
-        EnvFilter::try_new(level).map_err(|error| {
-            Failure::Usage(format!("system.logging.level: '{level}' cannot be used: {error}"))
-        })
+    let level = &config.logging.level;
+    EnvFilter::try_new(level).map_err(|error| {
+        Failure::Usage(format!("system.logging.level: '{level}' cannot be used: {error}"))
     })
 }
 
@@ -251,14 +249,15 @@ fn list(directory: &Path) -> io::Result<Vec<(u64, String, u64)>> {
     Ok(files)
 }
 
+/// Opens a log file. If it does not exist, it is created so that only its owner has access.
 #[expect(clippy::disallowed_types, reason = "appends log lines, not to a message log's file")]
 fn append_to(path: &Path) -> io::Result<File> {
-    std::fs::OpenOptions::new().create(true).append(true).open(path)
+    std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a directory of log lines, not a message log's")]
+/// Creates a directory to which only its owner has access.
 fn create_directory(path: &Path) -> io::Result<()> {
-    std::fs::create_dir_all(path)
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a file of log lines, not a message log's")]
@@ -268,6 +267,8 @@ fn remove(path: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     fn files(directory: &Path, bytes: u64) -> Files {
@@ -336,6 +337,18 @@ mod tests {
             append_to(&directory.path().join(name)).expect("a file");
         }
         assert_eq!(list(directory.path()).expect("a list"), []);
+    }
+
+    #[test]
+    fn only_the_owner_may_read_log_files() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let logs = directory.path().join("above/logs");
+        create_directory(&logs).expect("a directory");
+        let file = append_to(&logs.join(name(1))).expect("a file");
+        for metadata in [logs.metadata(), file.metadata()] {
+            let mode = metadata.expect("metadata").permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{mode:o}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | `server` | starting, listening, shutting down |
 //! | `listener` | accepting connections |
+//! | `places` | the bound on the number of connections |
 //! | `connection` | one client's connection: frames in, replies out, limits |
 //! | `in_flight` | the bound on the memory of requests and replies |
 //! | `descriptors` | the division of file descriptors between connections and the log |
@@ -33,11 +34,13 @@ mod consumers;
 mod descriptors;
 mod error;
 mod groups;
+mod host;
 mod http;
 pub mod import;
 mod in_flight;
 mod listener;
 mod metrics;
+mod places;
 mod prometheus;
 mod protocol;
 mod server;

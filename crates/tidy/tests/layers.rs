@@ -100,6 +100,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "import",
             "http",
             "listener",
+            "places",
             "error",
             "connection",
             "command",
@@ -116,6 +117,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "status",
             "in_flight",
             "balancer",
+            "host",
         ],
     ),
     (

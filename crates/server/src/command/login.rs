@@ -43,30 +43,28 @@ pub(crate) async fn login(
     let sdk = format!("{} {}", version.sdk_name.as_str(), version.sdk_version.as_str());
     let credentials = Credentials::decode(version, body.get(prefix_bytes..).unwrap_or_default())
         .ok_or(EvictionReason::MalformedLogin)?;
-    let address = session.address.ip();
-    let user = match &credentials {
-        Credentials::Password(login) => {
-            let password = login.password.expose_secret();
-            state.users.login(login.username.as_str(), password, address).await
-        }
-        Credentials::Token(login) => {
-            state.users.login_with_token(login.token.expose_secret(), address).await
+    let in_progress = session.begin_login();
+    let user = match check(state, session, &credentials).await {
+        Ok(user) => user,
+        Err(error) => {
+            drop(in_progress);
+            state.metrics.refused("login");
+            debug!(address = %session.address, sdk, ?error, "login refused");
+            // Every refusal takes this path, so that its time does not reveal its reason.
+            state.users.delay_refusal(session.address.ip()).await;
+            return Err(match error {
+                LoginError::InvalidCredentials => EvictionReason::InvalidCredentials,
+                LoginError::InvalidToken | LoginError::ExpiredToken => EvictionReason::InvalidToken,
+                LoginError::Inactive => EvictionReason::UserInactive,
+            });
         }
     };
-    let user = user.map_err(|error| {
-        state.metrics.refused("login");
-        debug!(address = %session.address, sdk, ?error, "login refused");
-        match error {
-            LoginError::InvalidCredentials => EvictionReason::InvalidCredentials,
-            LoginError::InvalidToken | LoginError::ExpiredToken => EvictionReason::InvalidToken,
-            LoginError::Inactive => EvictionReason::UserInactive,
-        }
-    })?;
     let before = session.binding();
     let binding = state.sessions.bind(session, user, head.client).inspect_err(|_| {
         state.metrics.refused("client_id");
         debug!(address = %session.address, user, sdk, "login refused: client id of another user");
     })?;
+    drop(in_progress);
     if before.is_some_and(|before| before.client != head.client || before.user != user) {
         // The session changed its client id or its user, so it leaves the groups that it joined
         // before.
@@ -81,6 +79,21 @@ pub(crate) async fn login(
         server_version,
     };
     Ok(response.to_bytes().to_vec())
+}
+
+/// Checks the credentials of a login, and returns the user's id.
+async fn check(
+    state: &State,
+    session: &Session,
+    credentials: &Credentials,
+) -> Result<u32, LoginError> {
+    match credentials {
+        Credentials::Password(login) => {
+            let (name, password) = (login.username.as_str(), login.password.expose_secret());
+            state.users.login(name, password, session.address.ip()).await
+        }
+        Credentials::Token(login) => state.users.login_with_token(login.token.expose_secret()),
+    }
 }
 
 /// The credentials of a login.

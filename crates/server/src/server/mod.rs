@@ -17,7 +17,7 @@ use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, DescriptorBudget, Storage, posix::PosixStorage};
 use tailwater_log::{Log, LogOptions, OpenReport, TailMemory};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout_at;
 use tokio_rustls::TlsAcceptor;
@@ -34,6 +34,7 @@ use crate::groups::Groups;
 use crate::in_flight::InFlight;
 use crate::listener::{self, WarningLimiter, listen};
 use crate::metrics::Metrics;
+use crate::places::{Place, Places};
 use crate::session::{Session, Sessions};
 use crate::state::State;
 use crate::users::{RandomPassword, Users};
@@ -345,11 +346,11 @@ async fn accept(
     is_shutdown: watch::Receiver<bool>,
 ) -> usize {
     let connections_max = state.descriptors.connections;
-    let places = Arc::new(Semaphore::new(connections_max));
+    let places = Places::new(connections_max);
     let mut warning = WarningLimiter::default();
     let shutdown = is_shutdown.clone();
     let mut connections = listener::accept(listener, shutdown, |connections, stream, address| {
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+        if !places.make_room() {
             state.metrics.refused("connections_max");
             if warning.is_due() {
                 warn!(
@@ -361,10 +362,10 @@ async fn accept(
             return;
         };
         let (state, tls, is_shutdown) = (Arc::clone(&state), tls.clone(), is_shutdown.clone());
-        connections.spawn(async move {
-            serve(&state, stream, address, tls, is_shutdown).await;
-            drop(place);
-        });
+        let guard = ConnectionGuard::new(&state, &places, address);
+        let id = guard.session.id;
+        let task = connections.spawn(serve(guard, stream, tls, is_shutdown));
+        places.set_task(id, task);
     })
     .await;
     let drained =
@@ -381,16 +382,14 @@ async fn accept(
 
 /// Serves a client until its connection ends, and then ends the client's session.
 async fn serve(
-    state: &Arc<State>,
+    guard: ConnectionGuard,
     stream: TcpStream,
-    address: SocketAddr,
     tls: Option<TlsAcceptor>,
     mut is_shutdown: watch::Receiver<bool>,
 ) {
+    let ConnectionGuard { state, session, .. } = &guard;
+    let address = session.address;
     let login_by = tokio::time::Instant::now() + state.config.limits.unauthenticated_timeout;
-    state.metrics.connection_opened();
-    let guard = ConnectionGuard { state, session: state.sessions.open(address) };
-    let session = &guard.session;
     debug!(%address, session = session.id.0, "connected");
     let end = match tls {
         None => connection::serve(state, session, stream, is_shutdown, login_by).await,
@@ -424,12 +423,23 @@ async fn serve(
 
 /// Ends the session of a connection when it is dropped. A guard is used because the task of the
 /// connection may also be aborted or panic.
-struct ConnectionGuard<'a> {
-    state: &'a State,
+struct ConnectionGuard {
+    state: Arc<State>,
     session: Arc<Session>,
+    /// The place of the connection, which is free when the guard is dropped.
+    _place: Place,
 }
 
-impl Drop for ConnectionGuard<'_> {
+impl ConnectionGuard {
+    fn new(state: &Arc<State>, places: &Places, address: SocketAddr) -> Self {
+        state.metrics.connection_opened();
+        let session = state.sessions.open(address);
+        let place = places.take(&session);
+        Self { state: Arc::clone(state), session, _place: place }
+    }
+}
+
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.state.groups.leave_all(self.session.id);
         self.state.sessions.close(&self.session);

@@ -18,7 +18,7 @@ mod replies;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use iggy_binary_protocol::EvictionReason;
@@ -42,6 +42,8 @@ pub(crate) struct Session {
     /// Time of the last request, in milliseconds after `since`.
     last_request_ms: AtomicU64,
     binding: Mutex<Option<Binding>>,
+    /// Whether the credentials of a login are being checked.
+    is_logging_in: AtomicBool,
     /// Recent requests and their replies. A client has two separate sequences of request numbers:
     /// index 1 is for requests that change messages and offsets, index 0 for all other requests.
     replies: Mutex<[Replies; 2]>,
@@ -68,6 +70,7 @@ impl Session {
             since: Instant::now(),
             last_request_ms: AtomicU64::new(0),
             binding: Mutex::default(),
+            is_logging_in: AtomicBool::new(false),
             replies: Mutex::default(),
             evicted: Mutex::default(),
             eviction: Notify::new(),
@@ -78,6 +81,17 @@ impl Session {
     /// session is not logged in.
     pub(crate) fn binding(&self) -> Option<Binding> {
         *self.binding.lock()
+    }
+
+    /// Marks the session as logging in, until the returned value is dropped.
+    pub(crate) fn begin_login(&self) -> LoginInProgress<'_> {
+        self.is_logging_in.store(true, Ordering::Relaxed);
+        LoginInProgress(self)
+    }
+
+    /// Returns whether the session is not logged in, and is not logging in either.
+    pub(crate) fn is_idle_before_login(&self) -> bool {
+        !self.is_logging_in.load(Ordering::Relaxed) && self.binding().is_none()
     }
 
     /// Records that the client sent a request.
@@ -124,6 +138,15 @@ impl Session {
             }
             self.eviction.notified().await;
         }
+    }
+}
+
+/// A check of credentials, which ends when this value is dropped.
+pub(crate) struct LoginInProgress<'a>(&'a Session);
+
+impl Drop for LoginInProgress<'_> {
+    fn drop(&mut self) {
+        self.0.is_logging_in.store(false, Ordering::Relaxed);
     }
 }
 

@@ -8,10 +8,12 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tailwater_log::{Error, Log, TopicId};
 use tokio::sync::oneshot;
 
+use super::hashers::Origin;
 use super::password::{Credential, PasswordHash};
 use super::permission::Permissions;
 use super::{Directory, ROOT, Token, User, Users, no_random, record};
 use crate::config::{NAME_BYTES, PASSWORD_BYTES};
+use crate::host::Host;
 use crate::status::Status;
 
 /// A user to create.
@@ -127,7 +129,9 @@ impl Users {
         // The name is checked again below, under the lock. This check avoids hashing the password
         // for nothing.
         check_name(&self.directory.load(), new.name, None)?;
-        let hash = self.hash(new.password)?.blocking_recv().map_err(|_| Status::IO_ERROR)?;
+        let origin = Origin { host: None, user: new.name };
+        let hash =
+            self.hash(new.password, origin)?.blocking_recv().map_err(|_| Status::IO_ERROR)?;
         let credential = Arc::new(Credential::new(hash.map_err(no_random)?));
         let created_us = self.clock.wall_us();
         let retired = self.retired.lock();
@@ -256,8 +260,8 @@ impl Users {
     }
 
     /// Checks a user's current password and hashes a new one. Waits until a thread of the pool is
-    /// free. If logins from `address` have failed recently, waits first until the next attempt is
-    /// allowed. A wrong current password counts as a failed login.
+    /// free. A wrong current password counts as a failed login from `address`: if several have
+    /// failed recently, the error is returned with a delay.
     ///
     /// # Errors
     /// Not found; invalid credentials, for the current password; invalid password, for the new one.
@@ -268,14 +272,13 @@ impl Users {
         new: &str,
         address: IpAddr,
     ) -> Result<NewPassword, Status> {
-        let attempt = self.throttle.begin(address).await;
         let user = self.find(user).ok_or(Status::RESOURCE_NOT_FOUND)?;
-        if !self.check_password(&user.credential, current).await {
-            attempt.fail();
+        if !self.check_password(&user.credential, current, &user.name, address).await {
+            self.throttle.delay_refusal(address).await;
             return Err(Status::INVALID_CREDENTIALS);
         }
-        drop(attempt);
-        let hash = self.hash(new)?.await.map_err(|_| Status::IO_ERROR)?;
+        let origin = Origin { host: Some(Host::of(address)), user: &user.name };
+        let hash = self.hash(new, origin)?.await.map_err(|_| Status::IO_ERROR)?;
         let credential = Arc::new(Credential::new(hash.map_err(no_random)?));
         Ok(NewPassword { user: user.id, replaced: Arc::clone(&user.credential), credential })
     }
@@ -302,14 +305,13 @@ impl Users {
     ///
     /// # Errors
     /// Invalid password.
-    fn hash(&self, password: &str) -> Result<Hashing, Status> {
+    fn hash(&self, password: &str, origin: Origin<'_>) -> Result<Hashing, Status> {
         if !PASSWORD_BYTES.contains(&password.len()) {
             return Err(Status::INVALID_PASSWORD);
         }
         let password = SecretString::from(password);
-        Ok(self
-            .hashers
-            .run(move |workspace| PasswordHash::new(password.expose_secret(), workspace)))
+        let hash = move |workspace: &mut _| PasswordHash::new(password.expose_secret(), workspace);
+        Ok(self.hashers.run(origin, hash))
     }
 }
 

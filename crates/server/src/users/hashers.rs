@@ -1,11 +1,12 @@
 //! The threads that hash passwords.
 //!
 //! Hashing a password takes milliseconds of processor time and megabytes of memory, so only a few
-//! passwords are hashed concurrently. Further jobs wait in a queue. A job is skipped if nobody
-//! waits for its result any more.
+//! passwords are hashed concurrently. Further jobs wait in a queue, in which addresses take turns,
+//! and the user names of an address: many logins with wrong passwords delay a login of another user
+//! or address by only a few jobs. A job is skipped if nobody waits for its result any more.
 
-use std::collections::VecDeque;
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::io;
 use std::sync::Arc;
 
@@ -14,12 +15,24 @@ use tailwater_io::thread::{Thread, spawn};
 use tokio::sync::oneshot;
 
 use super::password::Workspace;
+use super::turns::{Fifo, Queue as _, Turns};
+use crate::host::Host;
 
 type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
+
+/// The origin of a job. Jobs of different origins take turns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin<'a> {
+    /// The host that sent the request; `None` for a request of a user who may create users.
+    pub(super) host: Option<Host>,
+    /// The name of the user whose password is hashed.
+    pub(super) user: &'a str,
+}
 
 /// A pool of threads. Dropping the pool drops the queued jobs, and waits for the threads to end.
 pub(super) struct Hashers {
     shared: Arc<JobQueue>,
+    hasher: RandomState,
     /// The threads, joined when the pool is dropped.
     threads: Vec<Thread>,
 }
@@ -33,8 +46,12 @@ struct JobQueue {
 
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
+    /// Jobs by host and user name, each hashed.
+    jobs: Turns<Turns<Fifo<Job>>>,
     is_closed: bool,
+    /// Number of jobs that were begun.
+    #[cfg(test)]
+    begun: u64,
 }
 
 impl Hashers {
@@ -43,7 +60,8 @@ impl Hashers {
     /// # Errors
     /// I/O errors from starting a thread.
     pub(super) fn start(count: usize) -> io::Result<Self> {
-        let mut hashers = Self { shared: Arc::default(), threads: Vec::new() };
+        let mut hashers =
+            Self { shared: Arc::default(), hasher: RandomState::new(), threads: Vec::new() };
         for number in 0..count.max(1) {
             let shared = Arc::clone(&hashers.shared);
             hashers.threads.push(spawn(&format!("password{number}"), move || shared.work())?);
@@ -51,11 +69,18 @@ impl Hashers {
         Ok(hashers)
     }
 
+    /// Returns the number of jobs that were begun.
+    #[cfg(test)]
+    pub(super) fn begun(&self) -> u64 {
+        self.shared.queue.lock().begun
+    }
+
     /// Queues a job. The returned receiver gets the result of `work`, or an error if `work`
     /// panicked or the pool was dropped first. If the receiver is dropped before the job begins,
     /// the job is skipped.
     pub(super) fn run<T: Send + 'static>(
         &self,
+        origin: Origin<'_>,
         work: impl FnOnce(&mut Workspace) -> T + Send + 'static,
     ) -> oneshot::Receiver<T> {
         let (sender, receiver) = oneshot::channel();
@@ -65,7 +90,9 @@ impl Hashers {
                 let _ = sender.send(work(workspace));
             }
         };
-        self.shared.queue.lock().jobs.push_back(Box::new(job));
+        let host = self.hasher.hash_one(origin.host);
+        let user = self.hasher.hash_one(origin.user);
+        self.shared.queue.lock().jobs.push((host, (user, ())), Box::new(job));
         self.shared.changed.notify_one();
         receiver
     }
@@ -87,7 +114,11 @@ impl JobQueue {
             if queue.is_closed {
                 return None;
             }
-            if let Some(job) = queue.jobs.pop_front() {
+            if let Some(job) = queue.jobs.pop() {
+                #[cfg(test)]
+                {
+                    queue.begun += 1;
+                }
                 return Some(job);
             }
             *workspace = Workspace::default();

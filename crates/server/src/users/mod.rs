@@ -21,9 +21,10 @@
 //!
 //! Passwords are checked with Argon2id ([`password`]), on a bounded number of threads
 //! ([`hashers`]). After a successful check, a fast hash of the password is kept in memory, so that
-//! the user's next login needs no Argon2id. A login with an unknown user name takes as long as a
-//! login with a wrong password. Failed logins delay later logins from the same address
-//! ([`throttle`]).
+//! the user's next login needs no Argon2id. All logins that are refused for their user name or
+//! password compute one Argon2id hash, whatever the reason, so that the time of a refusal does not
+//! reveal the reason. After repeated failures, refusals of logins from the same address are delayed
+//! ([`throttle`]); a login with a right password is not.
 
 mod change;
 mod hashers;
@@ -33,6 +34,7 @@ mod permission;
 mod record;
 mod throttle;
 mod token;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -48,13 +50,14 @@ use tailwater_io::sync::Mutex;
 use tailwater_log::{Error, ErrorKind, Log, Result};
 
 pub(crate) use change::NewUser;
-use hashers::Hashers;
+use hashers::{Hashers, Origin};
 pub(crate) use password::RandomPassword;
 use password::{Credential, Fingerprints, PasswordHash, Workspace};
 pub(crate) use permission::{Action, Permissions};
 use throttle::Throttle;
 
 use crate::config::{Config, NAME_BYTES, PASSWORD_BYTES, Root};
+use crate::host::Host;
 use crate::status::Status;
 
 /// Id of the root user.
@@ -307,8 +310,8 @@ impl Users {
     }
 
     /// Checks the name and password of a login from `address`, and returns the user's id. Waits
-    /// until a thread of the pool is free. If logins from the address have failed recently, waits
-    /// first until the next attempt is allowed.
+    /// until a thread of the pool is free. The caller must call [`Self::delay_refusal`] before it
+    /// refuses a login.
     ///
     /// # Errors
     /// Invalid credentials.
@@ -318,25 +321,24 @@ impl Users {
         password: &str,
         address: IpAddr,
     ) -> std::result::Result<u32, LoginError> {
-        let attempt = self.throttle.begin(address).await;
-        let outcome = self.check_login(name, password).await;
-        if outcome == Err(LoginError::InvalidCredentials) {
-            attempt.fail();
-        }
-        outcome
+        let checked = self.check_login(name, password, address).await;
+        checked.ok_or(LoginError::InvalidCredentials)
     }
 
-    async fn check_login(
-        &self,
-        name: &str,
-        password: &str,
-    ) -> std::result::Result<u32, LoginError> {
-        if !NAME_BYTES.contains(&name.len()) || !PASSWORD_BYTES.contains(&password.len()) {
-            return Err(LoginError::InvalidCredentials);
-        }
-        let user = self.directory.load().named(name).cloned();
-        let credential = user.as_ref().map_or(&self.nobody, |user| &user.credential);
-        let is_right = self.check_password(credential, password).await;
+    /// Counts a failed login from an address. Waits until the login may be refused, if several
+    /// logins from the address have failed recently.
+    pub(crate) async fn delay_refusal(&self, address: IpAddr) {
+        self.throttle.delay_refusal(address).await;
+    }
+
+    /// Returns the id of the user with this name and password; `None` if the login is refused.
+    async fn check_login(&self, name: &str, password: &str, address: IpAddr) -> Option<u32> {
+        let has_valid_length =
+            NAME_BYTES.contains(&name.len()) && PASSWORD_BYTES.contains(&password.len());
+        let directory = self.directory.load_full();
+        let user = directory.named(name).filter(|user| has_valid_length && user.is_active);
+        let credential = user.map_or(&self.nobody, |user| &user.credential);
+        let is_right = self.check_password(credential, password, name, address).await;
         // The user may have been deleted or deactivated, or got another password, during the check
         // of the password.
         let directory = self.directory.load();
@@ -345,15 +347,18 @@ impl Users {
                 current.is_active && Arc::ptr_eq(&current.credential, &user.credential)
             })
         };
-        match user {
-            Some(user) if is_right && is_current(&user) => Ok(user.id),
-            _ => Err(LoginError::InvalidCredentials),
-        }
+        user.filter(|user| is_right && is_current(user)).map(|user| user.id)
     }
 
     /// Returns whether a password matches a credential. Waits until a thread of the pool is free,
-    /// unless the fast hash in memory matches.
-    async fn check_password(&self, credential: &Arc<Credential>, password: &str) -> bool {
+    /// unless the fast hash in memory matches. `user` is the user's name.
+    async fn check_password(
+        &self,
+        credential: &Arc<Credential>,
+        password: &str,
+        user: &str,
+        address: IpAddr,
+    ) -> bool {
         let fingerprint = self.fingerprints.of(credential, password);
         if credential.is_known(&fingerprint) {
             return true;
@@ -363,29 +368,17 @@ impl Users {
         let check = move |workspace: &mut Workspace| {
             credential.verify(password.expose_secret(), fingerprint, workspace)
         };
+        let origin = Origin { host: Some(Host::of(address)), user };
         // Without a result, because hashing panicked, the password counts as wrong.
-        self.hashers.run(check).await.unwrap_or(false)
+        self.hashers.run(origin, check).await.unwrap_or(false)
     }
 
-    /// Checks the personal access token of a login from `address`, and returns the user's id. If
-    /// logins from the address have failed recently, waits first until the next attempt is allowed.
+    /// Checks the personal access token of a login, and returns the user's id. The caller must call
+    /// [`Self::delay_refusal`] before it refuses a login.
     ///
     /// # Errors
     /// Invalid token; expired token; inactive user.
-    pub(crate) async fn login_with_token(
-        &self,
-        token: &str,
-        address: IpAddr,
-    ) -> std::result::Result<u32, LoginError> {
-        let attempt = self.throttle.begin(address).await;
-        let outcome = self.check_token(token);
-        if outcome == Err(LoginError::InvalidToken) {
-            attempt.fail();
-        }
-        outcome
-    }
-
-    fn check_token(&self, token: &str) -> std::result::Result<u32, LoginError> {
+    pub(crate) fn login_with_token(&self, token: &str) -> std::result::Result<u32, LoginError> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(LoginError::InvalidToken);
         }

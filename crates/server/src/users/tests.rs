@@ -49,7 +49,7 @@ impl Fixture {
     }
 
     fn login_with(&self, token: &str) -> std::result::Result<u32, LoginError> {
-        block_on(self.users.login_with_token(token, ADDRESS))
+        self.users.login_with_token(token)
     }
 
     fn create(&self, name: &str, password: &str) -> std::result::Result<u32, Status> {
@@ -375,32 +375,103 @@ fn a_changed_password_counts_at_once() {
     assert_eq!(missing, Err(Status::RESOURCE_NOT_FOUND));
 }
 
-/// Regression test: failed logins from an address are delayed, but wrong passwords in the command
-/// that changes a password were not. A client could use that command to guess the current password.
-#[test]
-fn wrong_passwords_are_delayed_as_failed_logins_are() {
-    let directory = tempfile::tempdir().unwrap();
-    let clock = Arc::new(ManualClock::new(START_US));
-    let log = Log::open(directory.path(), &LogOptions::default()).unwrap();
+/// Returns a runtime whose time advances by itself while all tasks wait, and that does not wait for
+/// real time.
+fn block_on_paused<T>(future: impl Future<Output = T>) -> T {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    runtime.enable_all().start_paused(true).build().unwrap().block_on(future)
+}
+
+/// Opens users with a limit of one failed login.
+fn strict_users(log: &Log) -> Users {
     let settings = Settings {
         root: &Root::Default,
         tokens_per_user_max: 3,
         failed_logins_max: 1,
         password_hashers: 2,
     };
-    let (users, _) = Users::open_with(&log, &settings, clock).unwrap();
-    let change = |current| {
-        let user = named("iggy");
-        let prepared = users.prepare_password(&user, current, "another", ADDRESS);
-        users.set_password(&log, block_on(prepared)?)
-    };
-    let start = std::time::Instant::now();
-    for _ in 0..2 {
-        assert_eq!(change("wrong"), Err(Status::INVALID_CREDENTIALS));
+    Users::open_with(log, &settings, Arc::new(ManualClock::new(START_US))).unwrap().0
+}
+
+/// Regression test: failed logins from an address are delayed, but wrong passwords in the command
+/// that changes a password were not. A client could use that command to guess the current password.
+#[test]
+fn wrong_passwords_are_delayed_as_failed_logins_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = Log::open(directory.path(), &LogOptions::default()).unwrap();
+    let users = strict_users(&log);
+    block_on_paused(async {
+        let change = async |current| {
+            let start = tokio::time::Instant::now();
+            let user = named("iggy");
+            let prepared = users.prepare_password(&user, current, "another", ADDRESS).await;
+            (prepared.map(drop), start.elapsed().as_secs())
+        };
+        assert_eq!(change("wrong").await, (Err(Status::INVALID_CREDENTIALS), 0));
+        assert_eq!(change("wrong").await, (Err(Status::INVALID_CREDENTIALS), 1));
+        assert_eq!(change("iggy").await, (Ok(()), 0));
+    });
+}
+
+/// Regression test: failed logins from an address delayed all later logins from it, one after the
+/// other. A client with the right password waited for all clients with wrong ones.
+#[test]
+fn a_right_password_is_not_delayed_by_wrong_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = Log::open(directory.path(), &LogOptions::default()).unwrap();
+    let users = Arc::new(strict_users(&log));
+    block_on_paused(async {
+        let log_in = |password: &'static str| {
+            let users = Arc::clone(&users);
+            tokio::spawn(async move {
+                let start = tokio::time::Instant::now();
+                let outcome = users.login("iggy", password, ADDRESS).await;
+                if outcome.is_err() {
+                    users.delay_refusal(ADDRESS).await;
+                }
+                (outcome, start.elapsed().as_secs())
+            })
+        };
+        // The time does not advance while this task runs, so no delay ends before the right login.
+        let (resume, resumed) = std::sync::mpsc::channel::<()>();
+        let stopped = tokio::task::spawn_blocking(move || resumed.recv().is_err());
+        let wrong: Vec<_> = (0..50).map(|_| log_in("wrong")).collect();
+        assert_eq!(log_in("iggy").await.unwrap(), (Ok(ROOT), 0));
+        drop(resume);
+        assert!(stopped.await.unwrap());
+        let mut delayed = 0;
+        for login in wrong {
+            let (outcome, seconds) = login.await.unwrap();
+            assert_eq!(outcome, Err(LoginError::InvalidCredentials));
+            delayed += usize::from(seconds > 0);
+        }
+        assert_eq!(delayed, 49);
+    });
+}
+
+/// Regression test: a deactivated user's right password was refused without hashing it, and so was
+/// a user name or password of an impossible length. The time of the refusal revealed the reason.
+#[test]
+fn every_refused_login_hashes_a_password() {
+    let fixture = Fixture::new();
+    fixture.create("alice", "secret").unwrap();
+    fixture.login("alice", "secret").unwrap();
+    fixture.users.update(&fixture.log, &named("alice"), None, Some(false)).unwrap();
+    let long = "x".repeat(200);
+    let refused = [
+        ("iggy", "wrong"),
+        ("nobody", "secret"),
+        ("alice", "secret"),
+        ("alice", "wrong"),
+        ("a", "secret"),
+        ("iggy", long.as_str()),
+        (long.as_str(), "iggy"),
+    ];
+    for (name, password) in refused {
+        let before = fixture.users.hashers.begun();
+        assert_eq!(fixture.login(name, password), Err(LoginError::InvalidCredentials));
+        assert_eq!(fixture.users.hashers.begun(), before + 1, "{name} {password}");
     }
-    assert!(start.elapsed() >= throttle::DELAY, "{:?}", start.elapsed());
-    assert_eq!(change("iggy"), Ok(ROOT));
-    assert!(start.elapsed() >= 2 * throttle::DELAY, "{:?}", start.elapsed());
 }
 
 #[test]

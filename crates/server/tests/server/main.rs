@@ -12,6 +12,7 @@ mod messages;
 mod misbehaving;
 mod objects;
 mod permissions;
+mod places;
 mod repeated;
 mod restart;
 mod scenarios;

@@ -1,12 +1,12 @@
-//! Slows down password guessing: after failed logins, later logins from the same address are
+//! Slows down password guessing: after failed logins, refusals of logins from the same address are
 //! delayed.
 //!
 //! The failed attempts of an address are counted for a minute, beginning with the first failure. Up
-//! to a limit, they cause no delay. Until the limit is reached, the number of attempts in flight is
-//! at most the number of failures that are left before the limit. After that, the attempts of the
-//! address run one after another, and each starts at least a second after the last failure.
-//! Successful attempts cause no delay. A client with a wrong password therefore slows down other
-//! clients with the same address, but does not lock them out.
+//! to a limit, they are refused at once. After that, the refusals of the address follow each other
+//! at intervals of a second, but none is delayed by more than [`DELAY_MAX`]. An attempt that
+//! succeeds is never delayed, so a client with a wrong password neither locks out nor slows down
+//! other clients with the same address. The number of passwords that are checked is limited by the
+//! threads that hash them ([`super::hashers`]), in whose queue the addresses take turns.
 //!
 //! Addresses are hashed to a fixed number of slots, and addresses in the same slot count as one
 //! address. The memory is therefore bounded, and nothing needs to be evicted. The hash function has
@@ -15,160 +15,90 @@
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::IpAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tailwater_io::sync::Mutex;
-use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::host::Host;
 
 /// Duration for which failures of an address are counted, beginning with its first failure.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Minimum time between a failure and the start of the next attempt, after the limit on failures is
-/// reached.
-pub(super) const DELAY: Duration = Duration::from_secs(1);
+/// Time between two refusals of an address, after the limit on failures is reached.
+const DELAY: Duration = Duration::from_secs(1);
+/// Maximum time for which a refusal is delayed.
+const DELAY_MAX: Duration = Duration::from_secs(5);
 /// Number of slots to which addresses are hashed.
 const SLOTS: usize = 1024;
 
-/// Limits failed logins per address.
+/// Delays the refusals of failed logins per address.
 pub(super) struct Throttle {
     failures_max: u32,
-    window: Duration,
-    delay: Duration,
     hasher: RandomState,
-    slots: Box<[Slot]>,
+    /// The failures of all addresses whose hash selects a slot.
+    slots: Box<[Mutex<Failures>]>,
 }
 
-/// The login attempts from all addresses whose hash selects this slot.
-#[derive(Default)]
-struct Slot {
-    attempts: Mutex<Attempts>,
-    /// Notified when a waiting attempt may start.
-    freed: Notify,
-}
-
-#[derive(Default)]
-struct Attempts {
-    in_flight: u32,
+#[derive(Debug, Default)]
+struct Failures {
     /// Number of failures since the window began.
-    failures: u32,
+    count: u32,
     /// End of the window in which failures are counted. The window begins with its first failure;
     /// `None` if there is no window.
     window_end: Option<Instant>,
-    /// Earliest start of the next attempt; `None` if the limit on failures is not reached.
-    next: Option<Instant>,
+    /// Time of the last refusal that was delayed; `None` if none was.
+    last_refusal: Option<Instant>,
 }
 
 impl Throttle {
     /// Creates a throttle. After `failures_max` failed attempts from an address within a minute,
-    /// further attempts from that address are delayed.
+    /// refusals of further attempts from that address are delayed.
     pub(super) fn new(failures_max: u32) -> Self {
-        Self::with_times(failures_max, WINDOW, DELAY)
+        let slots = (0..SLOTS).map(|_| Mutex::default()).collect();
+        Self { failures_max, hasher: RandomState::new(), slots }
     }
 
-    fn with_times(failures_max: u32, window: Duration, delay: Duration) -> Self {
-        let slots = (0..SLOTS).map(|_| Slot::default()).collect();
-        Self { failures_max, window, delay, hasher: RandomState::new(), slots }
-    }
-
-    /// Waits until an attempt to log in from the address may start. The attempt is in flight until
-    /// the returned value is dropped.
-    pub(super) async fn begin(&self, address: IpAddr) -> Attempt<'_> {
-        let slot = self.slot(address);
-        loop {
-            // The notification is created before the check. Otherwise the end of an attempt between
-            // the check and the wait would be missed.
-            let freed = slot.freed.notified();
-            let started = slot.attempts.lock().start(self.failures_max, Instant::now());
-            if let Some(started) = started {
-                let attempt = Attempt { throttle: self, slot, address };
-                if started.has_room {
-                    slot.freed.notify_one();
-                }
-                if let Some(moment) = started.moment {
-                    tokio::time::sleep_until(moment.into()).await;
-                }
-                return attempt;
-            }
-            freed.await;
-        }
-    }
-
-    fn count_failure(&self, slot: &Slot, address: IpAddr) {
+    /// Counts a failed attempt from the address, and waits until it may be refused.
+    pub(super) async fn delay_refusal(&self, address: IpAddr) {
         let now = Instant::now();
-        let mut attempts = slot.attempts.lock();
-        attempts.forget_old_failures(now);
-        attempts.failures = attempts.failures.saturating_add(1);
-        attempts.window_end.get_or_insert(now + self.window);
-        let is_first_beyond = attempts.failures == self.failures_max;
-        if attempts.failures >= self.failures_max {
-            attempts.next = Some(now + self.delay);
-        }
-        drop(attempts);
-        if is_first_beyond {
-            tracing::warn!(%address, failures = self.failures_max, "logins are delayed");
-        }
-    }
-
-    fn slot(&self, address: IpAddr) -> &Slot {
-        let hash = match address.to_canonical() {
-            IpAddr::V4(address) => self.hasher.hash_one(address),
-            // A host usually controls a whole /64 network of IPv6 addresses, so only the first 64
-            // bits identify it.
-            IpAddr::V6(address) => self.hasher.hash_one(&address.octets()[..8]),
+        let (count, refusal) = {
+            let mut failures = self.slot(address).lock();
+            let refusal = failures.add(self.failures_max, now);
+            (failures.count, refusal)
         };
-        &self.slots[hash as usize % SLOTS]
+        if count == self.failures_max {
+            tracing::warn!(%address, failures = count, "refusals of logins are delayed");
+        }
+        if let Some(refusal) = refusal {
+            sleep_until(refusal).await;
+        }
+    }
+
+    fn slot(&self, address: IpAddr) -> &Mutex<Failures> {
+        &self.slots[self.hasher.hash_one(Host::of(address)) as usize % SLOTS]
     }
 }
 
-/// Permission to start a login attempt.
-struct Started {
-    /// Time from which the attempt may start; `None` if it may start immediately.
-    moment: Option<Instant>,
-    /// Whether one more attempt may be in flight besides this one.
-    has_room: bool,
-}
-
-impl Attempts {
-    fn start(&mut self, failures_max: u32, now: Instant) -> Option<Started> {
-        self.forget_old_failures(now);
-        let in_flight_max = failures_max.saturating_sub(self.failures).max(1);
-        if self.in_flight >= in_flight_max {
+impl Failures {
+    /// Counts a failure. Returns the time of its refusal; `None` if it may be refused at once.
+    fn add(&mut self, failures_max: u32, now: Instant) -> Option<Instant> {
+        if self.window_end.is_some_and(|end| end <= now) {
+            *self = Self::default();
+        }
+        self.window_end.get_or_insert(now + WINDOW);
+        self.count = self.count.saturating_add(1);
+        if self.count <= failures_max {
             return None;
         }
-        self.in_flight += 1;
-        Some(Started { moment: self.next, has_room: self.in_flight < in_flight_max })
-    }
-
-    fn forget_old_failures(&mut self, now: Instant) {
-        if self.window_end.is_some_and(|end| end <= now) {
-            (self.failures, self.window_end, self.next) = (0, None, None);
-        }
-    }
-}
-
-/// An attempt to log in. It is in flight until this value is dropped.
-pub(super) struct Attempt<'a> {
-    throttle: &'a Throttle,
-    slot: &'a Slot,
-    address: IpAddr,
-}
-
-impl Attempt<'_> {
-    /// Ends the attempt, and counts it as a failure.
-    pub(super) fn fail(self) {
-        self.throttle.count_failure(self.slot, self.address);
-    }
-}
-
-impl Drop for Attempt<'_> {
-    fn drop(&mut self) {
-        self.slot.attempts.lock().in_flight -= 1;
-        self.slot.freed.notify_one();
+        let next = self.last_refusal.map_or(now, |last| last.max(now)) + DELAY;
+        self.last_refusal = Some(next.min(now + DELAY_MAX));
+        self.last_refusal
     }
 }
 
 impl fmt::Debug for Throttle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Throttle({} failures in {:?})", self.failures_max, self.window)
+        write!(f, "Throttle({} failures in {WINDOW:?})", self.failures_max)
     }
 }
 

@@ -79,7 +79,7 @@ pub use offsets::Consumer;
 pub use options::{Durability, IoModeChoice, LogOptions, PartialBlocks, TailMemory, TopicOptions};
 pub use partition::{
     Appended, Partition, PartitionStats, Piece, Polled, PolledMessage, PolledMessages, Recovered,
-    Strategy, VerifiedBatch,
+    StoredBatch, Strategy, VerifiedBatch,
 };
 pub use storage::{Clock, DescriptorBudget, SharedMemory, Storage};
 pub use ticket::Ticket;

@@ -118,7 +118,8 @@ impl Header {
         Self { checksum: hasher.digest(), ..self }
     }
 
-    fn begin_checksum(&self) -> Xxh3 {
+    /// Begins the hash that is the batch's checksum. The checksums of its messages follow.
+    pub(super) fn begin_checksum(&self) -> Xxh3 {
         let mut hasher = Xxh3::new();
         let fields = [
             self.partition,
@@ -132,6 +133,26 @@ impl Header {
         }
         hasher.update(&self.count.to_le_bytes());
         hasher
+    }
+
+    /// Checks that the batch has as many messages as the header states.
+    pub(super) fn check_count(&self, count: u32) -> Result<()> {
+        if count != self.count {
+            let expected = format!("{} messages", self.count);
+            return Err(Error::corruption("batch", COUNT_AT, expected, count.to_string()));
+        }
+        Ok(())
+    }
+
+    /// Checks the batch's checksum. `hasher` has hashed the header and all messages' checksums.
+    pub(super) fn check_digest(&self, hasher: &Xxh3) -> Result<()> {
+        let computed = hasher.digest();
+        if computed != self.checksum {
+            let expected = format!("checksum {computed:016x}");
+            let found = format!("{:016x}", self.checksum);
+            return Err(Error::corruption("batch", CHECKSUM_AT, expected, found));
+        }
+        Ok(())
     }
 }
 
@@ -275,13 +296,7 @@ impl<'a> Batch<'a> {
             hasher.update(&message.checksum.to_le_bytes());
             Ok(())
         })?;
-        let computed = hasher.digest();
-        if computed != self.header.checksum {
-            let expected = format!("checksum {computed:016x}");
-            let found = format!("{:016x}", self.header.checksum);
-            return Err(Error::corruption("batch", CHECKSUM_AT, expected, found));
-        }
-        Ok(())
+        self.header.check_digest(&hasher)
     }
 
     fn split(bytes: &'a [u8]) -> Result<Self> {
@@ -306,11 +321,7 @@ impl<'a> Batch<'a> {
             count = count.saturating_add(1);
             rest = after;
         }
-        if count != self.header.count {
-            let expected = format!("{} messages", self.header.count);
-            return Err(Error::corruption("batch", COUNT_AT, expected, count.to_string()));
-        }
-        Ok(())
+        self.header.check_count(count)
     }
 
     /// Returns the header.

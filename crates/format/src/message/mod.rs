@@ -15,6 +15,7 @@ pub mod journal;
 pub mod name;
 pub mod padding;
 pub mod tail;
+pub mod verifier;
 
 use crate::{Error, Result};
 

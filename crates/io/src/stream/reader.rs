@@ -250,6 +250,17 @@ impl SequentialReader {
         Ok(&self.assembled)
     }
 
+    /// Like [`Self::read`], but returns only bytes of one request, which are not copied. So the
+    /// result may be shorter than `length`, and is empty only where the span or the file ends.
+    ///
+    /// # Errors
+    /// The errors of [`Self::read`].
+    pub fn read_part(&mut self, offset: u64, length: usize) -> Result<&[u8]> {
+        let is_inside = offset >= self.position && offset < self.source.plan.end;
+        let most = if is_inside { self.source.plan.left_at(offset) } else { u64::MAX };
+        self.read(offset, length.min(usize::try_from(most).unwrap_or(usize::MAX)))
+    }
+
     /// Returns the end of the last read, in bytes from the start of the file.
     pub fn position(&self) -> u64 {
         self.position

@@ -37,6 +37,12 @@ impl Plan {
         (offset - self.begin) / self.request_bytes
     }
 
+    /// Returns the number of bytes from `offset` to the end of the request that covers it. `offset`
+    /// must be inside the span.
+    pub(super) fn left_at(&self, offset: u64) -> u64 {
+        self.request_bytes - (offset - self.begin) % self.request_bytes
+    }
+
     pub(super) fn range(&self, index: u64) -> Range<u64> {
         let begin = self.begin + index * self.request_bytes;
         begin..self.end.next_multiple_of(self.alignment).min(begin + self.request_bytes)

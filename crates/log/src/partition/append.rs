@@ -1,6 +1,6 @@
 //! Appending batches of messages to a partition.
 
-use tailwater_format::message::batch::Batch;
+use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header};
 
 use super::Partition;
 use crate::ticket::Ticket;
@@ -19,9 +19,19 @@ pub struct Appended {
     pub ticket: Ticket,
 }
 
-/// A batch whose checksums and lengths are valid.
+/// The bytes of a batch whose checksums and lengths are valid. `B` owns or borrows the bytes.
 #[derive(Debug)]
-pub struct VerifiedBatch<'a>(Batch<'a>);
+pub struct VerifiedBatch<B>(B);
+
+impl<B: AsRef<[u8]>> VerifiedBatch<B> {
+    /// Returns the batch, without verifying it again.
+    fn batch(&self) -> Result<Batch<'_>> {
+        let bytes = self.0.as_ref();
+        let messages = bytes.get(HEADER_BYTES..).unwrap_or_default();
+        let batch = Header::decode(bytes).and_then(|header| Batch::from_parts(header, messages));
+        batch.map_err(|error| Error::invalid(error.to_string()))
+    }
+}
 
 /// Delay after which a waiting append is retried if the operating system refused memory, in
 /// nanoseconds.
@@ -47,14 +57,18 @@ impl Partition {
     ///
     /// # Errors
     /// The errors of [`Self::try_append`].
-    pub fn try_append_verified(&self, batch: &VerifiedBatch<'_>) -> Result<Appended> {
+    pub fn try_append_verified<B: AsRef<[u8]>>(
+        &self,
+        batch: &VerifiedBatch<B>,
+    ) -> Result<Appended> {
         self.env.lock.check_if_due(&*self.env.clock).map_err(|lost| {
             // A closed log has released the lock.
             self.owner.lock().health.error(self.id).unwrap_or_else(|| lost.into())
         })?;
+        let batch = batch.batch()?;
         let now = self.env.timestamps.now(&*self.env.clock);
         let mut owner = self.owner.lock();
-        let taken = match owner.append(&self.env, &batch.0, now) {
+        let taken = match owner.append(&self.env, &batch, now) {
             Ok(taken) => taken,
             Err(error) => {
                 drop(owner);
@@ -114,9 +128,9 @@ impl Partition {
     ///
     /// # Errors
     /// The errors of [`Self::try_append`].
-    pub fn try_append_or(
+    pub fn try_append_or<B: AsRef<[u8]>>(
         &self,
-        batch: &VerifiedBatch<'_>,
+        batch: &VerifiedBatch<B>,
         wake: impl FnOnce() + Send + 'static,
     ) -> Result<Appended> {
         let moment = self.env.backpressure.now();
@@ -132,7 +146,8 @@ impl Partition {
     ///
     /// # Errors
     /// Invalid argument, for a batch that is damaged or too large.
-    pub fn verify<'a>(&self, bytes: &'a [u8]) -> Result<VerifiedBatch<'a>> {
+    pub fn verify<B: AsRef<[u8]>>(&self, batch: B) -> Result<VerifiedBatch<B>> {
+        let bytes = batch.as_ref();
         let most = self.env.batch_bytes_max;
         if bytes.len() > most {
             let length = bytes.len();
@@ -140,10 +155,10 @@ impl Partition {
                 "the batch has {length} bytes; the maximum is {most}"
             )));
         }
-        let batch = Batch::decode_verified(bytes)
+        let verified = Batch::decode_verified(bytes)
             .and_then(|batch| batch.check_deltas().map(|()| batch))
             .map_err(|error| Error::invalid(error.to_string()))?;
-        let length = batch.header().length;
+        let length = verified.header().length;
         if length != bytes.len() as u64 {
             let more = bytes.len() as u64 - length;
             return Err(Error::invalid(format!(

@@ -72,6 +72,7 @@
 
 mod append;
 mod commands;
+mod gathered;
 mod owner;
 mod poll;
 mod polled;
@@ -79,6 +80,7 @@ pub(crate) mod recovery;
 mod removal;
 mod retention;
 mod steps;
+mod stored;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -88,6 +90,7 @@ pub use append::{Appended, VerifiedBatch};
 pub use poll::Strategy;
 pub use polled::{Piece, Polled, PolledMessage, PolledMessages};
 pub use recovery::Recovered;
+pub use stored::StoredBatch;
 
 use owner::Owner;
 use removal::Truncation;

@@ -3,14 +3,20 @@
 //! A poll finds its first message in memory or in a segment. From memory it returns slices of the
 //! tail: nothing is copied and no lock is taken. From a segment it reads with prefetching, and
 //! keeps nothing in memory afterwards, so that a consumer that is catching up evicts nothing.
+//!
+//! The bytes that a poll reads from segments are in memory once, and are bounded by the caller's
+//! limit. A first batch beyond the limit is returned as a [`StoredBatch`], which the caller reads
+//! in parts.
 
 use std::sync::Arc;
 
-use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header, Part};
+use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header};
 use tailwater_format::message::name::Kind;
 use tailwater_io::buffer::AppendedBytes;
 
+use super::gathered::Gathered;
 use super::polled::{Piece, Polled};
+use super::stored::StoredBatch;
 use super::{Partition, Snapshot};
 use crate::segment::{Cursor, Segment};
 use crate::tail::{Chunk, Walk};
@@ -35,6 +41,24 @@ pub enum Strategy {
     Last,
 }
 
+/// How many bytes a poll may read from segments.
+#[derive(Debug, Clone, Copy)]
+struct ReadLimits {
+    bytes_max: usize,
+    beyond: Beyond,
+}
+
+/// What a poll does with a first batch that alone exceeds its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Beyond {
+    /// Returns it.
+    Return,
+    /// Returns a [`StoredBatch`].
+    Describe,
+    /// Does not read it.
+    Leave,
+}
+
 /// The progress of a poll: the next offset, the number of messages and bytes still to be read, and
 /// the result so far.
 struct Wanted {
@@ -47,6 +71,11 @@ struct Wanted {
 impl Wanted {
     fn is_done(&self) -> bool {
         self.count == 0 || self.bytes == 0
+    }
+
+    /// Returns whether no message has been found yet.
+    fn is_empty(&self) -> bool {
+        self.polled.count == 0
     }
 
     /// Records that a batch, or part of a batch, was added to the result.
@@ -79,7 +108,61 @@ impl Partition {
     /// # Errors
     /// Corruption, with the file and, if known, the offset; I/O errors.
     pub fn poll(&self, strategy: Strategy, count: u32) -> Result<Polled> {
-        match self.poll_from(strategy, count, true)? {
+        self.poll_reading(strategy, count, POLL_BYTES, Beyond::Return)
+    }
+
+    /// Like [`Self::poll`], but holds at most `bytes_max` bytes of messages that are not in memory.
+    /// If the first batch, or the wanted part of it, is larger, its bytes are not returned:
+    /// [`Polled::stored`] describes it, and [`Self::read_stored`] reads it.
+    ///
+    /// # Errors
+    /// The errors of [`Self::poll`].
+    pub fn poll_within(&self, strategy: Strategy, count: u32, bytes_max: usize) -> Result<Polled> {
+        self.poll_reading(strategy, count, bytes_max, Beyond::Describe)
+    }
+
+    /// Like [`Self::poll_within`], but returns `None` if the first batch is larger than
+    /// `bytes_max`, without reading the batch.
+    ///
+    /// # Errors
+    /// The errors of [`Self::poll`].
+    pub fn try_poll_within(
+        &self,
+        strategy: Strategy,
+        count: u32,
+        bytes_max: usize,
+    ) -> Result<Option<Polled>> {
+        let limits = ReadLimits { bytes_max, beyond: Beyond::Leave };
+        self.poll_from(strategy, count, Some(limits))
+    }
+
+    /// Reads up to `bytes_max` bytes of a batch that [`Self::poll_within`] of this partition has
+    /// found, beginning `from` bytes after the start of its header. The call blocks on the device.
+    ///
+    /// Messages are verified as they are read, if the poll has not verified them. The bytes of a
+    /// message may therefore be returned by several calls of which only the last one finds that the
+    /// message is damaged. Later polls of the batch fail as well.
+    ///
+    /// # Errors
+    /// Corruption, if the batch is damaged, or the segment was removed or cut in the meantime; I/O
+    /// errors.
+    pub fn read_stored(
+        &self,
+        batch: &StoredBatch,
+        from: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Piece>> {
+        batch.read(&mut self.env.segment_files.access(), from, bytes_max)
+    }
+
+    fn poll_reading(
+        &self,
+        strategy: Strategy,
+        count: u32,
+        bytes_max: usize,
+        beyond: Beyond,
+    ) -> Result<Polled> {
+        match self.poll_from(strategy, count, Some(ReadLimits { bytes_max, beyond }))? {
             Some(polled) => Ok(polled),
             None => Err(Error::new(
                 ErrorKind::Internal,
@@ -93,13 +176,20 @@ impl Partition {
     /// # Errors
     /// The errors of [`Self::poll`].
     pub fn poll_memory(&self, strategy: Strategy, count: u32) -> Result<Option<Polled>> {
-        self.poll_from(strategy, count, false)
+        self.poll_from(strategy, count, None)
     }
 
-    fn poll_from(&self, strategy: Strategy, count: u32, reads: bool) -> Result<Option<Polled>> {
+    /// Polls memory and, with `limits`, also segments. Returns `None` if the first message cannot
+    /// be returned within the limits.
+    fn poll_from(
+        &self,
+        strategy: Strategy,
+        count: u32,
+        limits: Option<ReadLimits>,
+    ) -> Result<Option<Polled>> {
         loop {
             let snapshot = self.snapshot();
-            let polled = self.poll_snapshot(&snapshot, strategy, count, reads);
+            let polled = self.poll_snapshot(&snapshot, strategy, count, limits);
             match polled {
                 Ok(Some(polled)) if polled.count > 0 => return Ok(Some(polled)),
                 // An error may be due to segments that were removed or cut during the read. If no
@@ -117,7 +207,7 @@ impl Partition {
         snapshot: &Snapshot,
         strategy: Strategy,
         count: u32,
-        reads: bool,
+        limits: Option<ReadLimits>,
     ) -> Result<Option<Polled>> {
         let end = snapshot.progress.visible_end();
         let partition_last_offset = end.checked_sub(1).filter(|_| end > snapshot.start_offset);
@@ -132,7 +222,7 @@ impl Partition {
             Strategy::First => snapshot.start_offset,
             Strategy::Last => end.saturating_sub(u64::from(count)),
             Strategy::Timestamp(timestamp_us) => {
-                match self.offset_of_timestamp(snapshot, timestamp_us, reads)? {
+                match self.offset_of_timestamp(snapshot, timestamp_us, limits.is_some())? {
                     Some(offset) => offset,
                     None => return Ok(None),
                 }
@@ -143,21 +233,22 @@ impl Partition {
             return Ok(Some(nothing));
         }
         let polled = Polled { first_offset: offset, ..nothing };
-        let mut wanted = Wanted { offset, count, bytes: POLL_BYTES, polled };
+        let bytes = limits.map_or(POLL_BYTES, |limits| limits.bytes_max);
+        let mut wanted = Wanted { offset, count, bytes, polled };
         // Each message is read from memory if it is there, otherwise from its segment.
         while !wanted.is_done() && wanted.offset < end {
             let before = wanted.offset;
             if !poll_chunks(snapshot, end, &mut wanted) {
-                if !reads && wanted.polled.count == 0 {
-                    return Ok(None);
-                }
-                if !reads {
+                let Some(limits) = limits else {
+                    if wanted.is_empty() {
+                        return Ok(None);
+                    }
                     break;
-                }
-                match self.poll_segment(snapshot, end, &mut wanted) {
+                };
+                match self.poll_segment(snapshot, end, limits, &mut wanted) {
                     // Messages before the error are returned now. The next poll starts at the
                     // damage and returns the error.
-                    Err(_) if wanted.polled.count > 0 => break,
+                    Err(_) if !wanted.is_empty() => break,
                     polled => polled?,
                 }
             }
@@ -165,12 +256,19 @@ impl Partition {
                 break;
             }
         }
-        Ok(Some(wanted.polled))
+        let is_left = wanted.is_empty() && wanted.bytes == 0;
+        Ok((!is_left).then_some(wanted.polled))
     }
 
     /// Reads batches from the segment that contains the wanted offset. If an error occurs, the
     /// batches read before it stay in the result.
-    fn poll_segment(&self, snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> Result<()> {
+    fn poll_segment(
+        &self,
+        snapshot: &Snapshot,
+        end: u64,
+        limits: ReadLimits,
+        wanted: &mut Wanted,
+    ) -> Result<()> {
         let offset = wanted.offset;
         let (segment, segment_end) = segment_of(snapshot, offset, end)?;
         let files = &self.env.segment_files;
@@ -181,12 +279,10 @@ impl Partition {
                 scanner: segment.scan_for_offset(&mut files.access(), offset)?,
             },
         };
-        let mut bytes = Vec::new();
-        let copied = self.copy_batches(&mut cursor, segment_end, wanted, &mut bytes);
-        if !bytes.is_empty() {
-            wanted.polled.pieces.push(Piece::read(bytes));
-        }
-        copied?;
+        let mut gathered = Gathered::default();
+        let read = self.gather_batches(&mut cursor, segment_end, limits, wanted, &mut gathered);
+        wanted.polled.pieces.extend(gathered.finish());
+        read?;
         // While others wait for memory, a cursor is not worth its buffers.
         if wanted.offset < segment_end && !files.is_memory_awaited() {
             files.open.cursors.keep(self.id, wanted.offset, cursor);
@@ -194,63 +290,102 @@ impl Partition {
         Ok(())
     }
 
-    /// Copies batches from a cursor into `bytes`, up to the offset `segment_end` (exclusive).
-    fn copy_batches(
+    /// Reads batches with a cursor, up to the offset `segment_end` (exclusive).
+    fn gather_batches(
         &self,
         cursor: &mut Cursor,
         segment_end: u64,
+        limits: ReadLimits,
         wanted: &mut Wanted,
-        bytes: &mut Vec<u8>,
+        gathered: &mut Gathered,
     ) -> Result<()> {
+        while !wanted.is_done() && wanted.offset < segment_end {
+            let Some((position, header)) = self.next_batch(cursor, segment_end, wanted)? else {
+                break;
+            };
+            let length = usize::try_from(header.length).unwrap_or(usize::MAX);
+            if length > wanted.bytes && !(wanted.is_empty() && limits.beyond == Beyond::Return) {
+                if wanted.is_empty() && limits.beyond == Beyond::Describe {
+                    self.poll_large_batch(cursor, wanted)?;
+                }
+                // The next poll begins with this batch.
+                wanted.bytes = 0;
+                break;
+            }
+            let is_whole = wanted.takes_whole(&header);
+            let batch_end = header.base_offset + u64::from(header.count);
+            let room = gathered.room(length, wanted.bytes);
+            if cursor.scanner.read_verified_into(room)?.is_none() {
+                break;
+            }
+            let (first, mut taken) = (wanted.offset.max(header.base_offset), header);
+            if !is_whole {
+                let Some(part) = gathered.cut_last(length, first, wanted.count) else { break };
+                taken = part;
+            }
+            gathered.added(taken.length as usize);
+            wanted.took(first, taken.count, taken.length as usize);
+            if wanted.offset < batch_end {
+                // The next poll begins inside this batch, but the cursor is already after the
+                // batch: it is set back.
+                cursor.scanner.restart(position, cursor.segment.length())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves a cursor to the batch that contains the wanted offset. Returns the batch's position
+    /// and header; `None` at the end of the segment.
+    fn next_batch(
+        &self,
+        cursor: &mut Cursor,
+        segment_end: u64,
+        wanted: &Wanted,
+    ) -> Result<Option<(u64, Header)>> {
         let Cursor { segment, scanner } = cursor;
         let mut is_restarted = false;
-        while !wanted.is_done() && wanted.offset < segment_end {
+        loop {
             let Some((position, header)) = scanner.peek()? else {
+                if !wanted.is_empty() {
+                    return Ok(None);
+                }
                 // The last segment may have grown since the cursor was created. If there is no
                 // batch even so, the file is too short.
-                let may_have_grown = !is_restarted && scanner.position() < segment.length();
-                if wanted.polled.count == 0 && may_have_grown {
+                if !is_restarted && scanner.position() < segment.length() {
                     is_restarted = true;
                     scanner.restart(scanner.position(), segment.length())?;
                     continue;
                 }
-                if wanted.polled.count == 0 {
-                    return Err(self.missing(segment, wanted.offset, segment_end));
-                }
-                break;
+                return Err(self.missing(segment, wanted.offset, segment_end));
             };
-            let batch_end = header.base_offset + u64::from(header.count);
-            if batch_end <= wanted.offset {
-                scanner.skip();
-                continue;
-            }
             if header.base_offset > wanted.offset {
                 let message =
                     format!("offsets {} to {} are missing", wanted.offset, header.base_offset);
                 return Err(Error::corruption(scanner.path(), position, message));
             }
-            let is_whole = wanted.takes_whole(&header);
-            let Some(scanned) = scanner.read_verified()? else { break };
-            if is_whole {
-                bytes.extend_from_slice(&scanned.header.encode());
-                bytes.extend_from_slice(scanned.messages);
-                let length = HEADER_BYTES + scanned.messages.len();
-                wanted.took(header.base_offset, header.count, length);
-                continue;
+            if header.base_offset + u64::from(header.count) > wanted.offset {
+                return Ok(Some((position, header)));
             }
-            let batch = Batch::from_parts(scanned.header, scanned.messages)
-                .map_err(|error| Error::decoding(&segment.path(Kind::Log), position, error))?;
-            let Some(part) = batch.part(wanted.offset, wanted.count) else { break };
-            let Part { header: part_header, messages } = part;
-            bytes.extend_from_slice(&part_header.encode());
-            bytes.extend_from_slice(messages);
-            let (first, taken) = (wanted.offset, part_header.count);
-            wanted.took(first, taken, HEADER_BYTES + messages.len());
-            if wanted.offset < batch_end {
-                // The next poll begins inside this batch, but the cursor is already after the
-                // batch: it is set back.
-                scanner.restart(position, segment.length())?;
-            }
+            scanner.skip();
+        }
+    }
+
+    /// Polls the cursor's next batch, which exceeds the limit of the poll. If the wanted part of it
+    /// does not, returns this part; otherwise only describes the batch or part.
+    fn poll_large_batch(&self, cursor: &mut Cursor, wanted: &mut Wanted) -> Result<()> {
+        let Cursor { segment, scanner } = cursor;
+        let Some((position, header)) = scanner.peek()? else { return Ok(()) };
+        let stored = StoredBatch::select(segment, scanner, wanted.offset, wanted.count)?;
+        let Some(stored) = stored else { return Ok(()) };
+        let (first, count, length) = (wanted.offset, stored.count(), stored.length());
+        if length <= wanted.bytes {
+            wanted.polled.pieces = stored.read_selected(scanner.file())?;
+        } else {
+            wanted.polled.stored = Some(stored);
+        }
+        wanted.took(first, count, length);
+        if wanted.offset < header.base_offset + u64::from(header.count) {
+            scanner.restart(position, segment.length())?;
         }
         Ok(())
     }
@@ -379,6 +514,11 @@ fn poll_chunk(chunk: &Chunk, bytes: &AppendedBytes, limit: u64, wanted: &mut Wan
         }
         if header.base_offset + u64::from(header.count) <= wanted.offset {
             continue;
+        }
+        if range.len() > wanted.bytes && !wanted.is_empty() {
+            // The next poll begins with this batch.
+            wanted.bytes = 0;
+            break;
         }
         if wanted.takes_whole(&header) {
             wanted.took(header.base_offset, header.count, range.len());

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::iter::FusedIterator;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::slice;
 use std::sync::Arc;
 
 use tailwater_format::message::batch::{HEADER_BYTES, Header, Messages};
-use tailwater_io::buffer::AppendedSlice;
+use tailwater_io::buffer::{AlignedBuffer, AppendedSlice};
 
+use super::stored::StoredBatch;
 use crate::{Error, ErrorKind, Result};
 
 /// A piece of a poll's bytes: one or more whole batches, or part of a batch. Access to the bytes
@@ -25,6 +26,8 @@ enum Source {
     Header(Box<[u8; HEADER_BYTES]>),
     /// Bytes that were read from a segment.
     Read(Arc<Vec<u8>>),
+    /// A range of bytes that were read from a segment without an intermediate buffer.
+    Window(Arc<AlignedBuffer>, Range<usize>),
 }
 
 impl Piece {
@@ -42,6 +45,11 @@ impl Piece {
     /// may be parts of batches.
     pub(super) fn read(bytes: Vec<u8>) -> Self {
         Self(Source::Read(Arc::new(bytes)))
+    }
+
+    /// Returns part of a [`StoredBatch`].
+    pub(super) fn window(buffer: AlignedBuffer, range: Range<usize>) -> Self {
+        Self(Source::Window(Arc::new(buffer), range))
     }
 
     /// Returns whether the piece is only the header of a batch. This is the case if the poll
@@ -66,6 +74,7 @@ impl Deref for Piece {
             Source::Tail(slice) => slice,
             Source::Header(header) => &header[..],
             Source::Read(bytes) => bytes,
+            Source::Window(buffer, range) => buffer.get(range.clone()).unwrap_or_default(),
         }
     }
 }
@@ -90,12 +99,18 @@ pub struct Polled {
     pub count: u32,
     /// The batches: the concatenation of these pieces.
     pub pieces: Vec<Piece>,
+    /// If the first batch exceeds the limit of [`Partition::poll_within`], this batch, which is
+    /// then the whole result: `pieces` is empty. Always `None` after other polls.
+    ///
+    /// [`Partition::poll_within`]: super::Partition::poll_within
+    pub stored: Option<StoredBatch>,
 }
 
 impl Polled {
-    /// Returns the total length of all pieces, in bytes.
+    /// Returns the total length of the batches in bytes: of all pieces, or of the stored batch.
     pub fn length(&self) -> usize {
-        self.pieces.iter().map(|piece| piece.len()).sum()
+        let stored = self.stored.as_ref().map_or(0, StoredBatch::length);
+        self.pieces.iter().map(|piece| piece.len()).sum::<usize>() + stored
     }
 
     /// Returns the offset after the last message returned.
@@ -109,7 +124,8 @@ impl Polled {
         self.end_offset().checked_sub(1).filter(|_| self.count > 0)
     }
 
-    /// Returns an iterator over the messages, in the order of their offsets. It copies nothing.
+    /// Returns an iterator over the messages, in the order of their offsets. It copies nothing. It
+    /// returns no messages of a stored batch.
     pub fn messages(&self) -> PolledMessages<'_> {
         PolledMessages {
             pieces: self.pieces.iter(),

@@ -13,9 +13,11 @@ mod open_files;
 mod scan;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tailwater_format::message::batch::Header;
 use tailwater_format::message::index::{Entry, Seed};
 use tailwater_format::message::name::{Kind, SegmentName};
 use tailwater_io::ReadFile;
@@ -27,10 +29,10 @@ use open_files::ReadSlot;
 pub(crate) use scan::Scanner;
 pub(crate) use writer::SegmentWriter;
 
-use crate::Result;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tail::SegmentStart;
+use crate::{Error, Result};
 
 /// A segment as readers see it.
 #[derive(Debug)]
@@ -46,6 +48,9 @@ pub(crate) struct Segment {
     file: Arc<ReadSlot>,
     /// The index, an entry for some of the batches; `None` until it is read.
     index: Mutex<Option<Arc<Vec<Entry>>>>,
+    /// Damaged batches that were found while they were read in parts, by their positions: the
+    /// header of each, and the error.
+    damage: Mutex<BTreeMap<u64, (Header, Error)>>,
 }
 
 impl Segment {
@@ -65,6 +70,7 @@ impl Segment {
             length: AtomicU64::new(length),
             file: Arc::default(),
             index: Mutex::new(None),
+            damage: Mutex::default(),
         }
     }
 
@@ -114,6 +120,18 @@ impl Segment {
     /// Sets the number of bytes that readers may read.
     pub(crate) fn set_length(&self, length: u64) {
         self.length.store(length, Ordering::Release);
+    }
+
+    /// Records that the batch with this header at `position` was found to be damaged.
+    pub(crate) fn note_damage(&self, position: u64, header: Header, error: &Error) {
+        self.damage.lock().insert(position, (header, error.clone()));
+    }
+
+    /// Returns the error that was recorded for the batch with this header at `position`. After a
+    /// truncation, another batch may be there.
+    pub(crate) fn damage_of(&self, position: u64, header: Header) -> Option<Error> {
+        let damage = self.damage.lock();
+        damage.get(&position).filter(|noted| noted.0 == header).map(|noted| noted.1.clone())
     }
 
     /// Returns the segment's log file, which is opened for reading if it is not open.

@@ -1,12 +1,13 @@
 //! Reads a segment sequentially, batch by batch.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::message::batch::{Batch, HEADER_BYTES, Header};
 use tailwater_format::message::index::Entry;
 use tailwater_format::message::padding::{BLOCK, Next, batch_at, gap_end};
+use tailwater_format::message::verifier::{BatchVerifier, VerifiedMessage};
 use tailwater_io::descriptors::Claim;
 use tailwater_io::stream::{ReaderOptions, RequestPath, SequentialReader};
 use tailwater_io::{Purpose, ReadFile};
@@ -95,8 +96,13 @@ impl Scanner {
         Ok(())
     }
 
+    /// Returns the segment's file.
+    pub(crate) fn file(&self) -> &dyn ReadFile {
+        &*self.file
+    }
+
     /// Returns the path of the segment's file.
-    pub(crate) fn path(&self) -> &std::path::Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -174,6 +180,68 @@ impl Scanner {
         }
     }
 
+    /// Reads the next batch, verifies all its checksums, and appends its header and messages to
+    /// `bytes`. Returns its header; `None` at the end of the span. After an error, `bytes` is
+    /// unchanged.
+    ///
+    /// # Errors
+    /// The errors of [`Self::read_verified`].
+    pub(crate) fn read_verified_into(&mut self, bytes: &mut Vec<u8>) -> Result<Option<Header>> {
+        let Some((position, header)) = self.peek()? else { return Ok(None) };
+        let start = bytes.len();
+        bytes.extend_from_slice(&header.encode());
+        let read = self.for_each_part(|part| bytes.extend_from_slice(part));
+        let verified = read.and_then(|()| {
+            let messages = bytes.get(start + HEADER_BYTES..).unwrap_or_default();
+            Batch::from_parts(header, messages)
+                .and_then(|batch| batch.verify())
+                .map_err(|error| Error::decoding(&self.path, position, error))
+        });
+        if verified.is_err() {
+            bytes.truncate(start);
+        }
+        verified.map(|()| Some(header))
+    }
+
+    /// Reads the next batch in parts and verifies all its checksums, without holding more than a
+    /// part in memory. Calls `visit` with each message. Does nothing at the end of the span.
+    ///
+    /// # Errors
+    /// The errors of [`Self::read_verified`].
+    pub(crate) fn verify_next(&mut self, mut visit: impl FnMut(VerifiedMessage)) -> Result<()> {
+        let Some((position, header)) = self.peek()? else { return Ok(()) };
+        let mut verifier = BatchVerifier::new(&header);
+        let mut failure = None;
+        self.for_each_part(|part| {
+            if failure.is_none() {
+                failure = verifier.update(part, &mut visit).err();
+            }
+        })?;
+        let verified = match failure {
+            Some(error) => Err(error),
+            None => verifier.finish(),
+        };
+        verified.map_err(|error| Error::decoding(&self.path, position, error))
+    }
+
+    /// Reads the messages of the batch that [`Self::peek`] returned, and moves past it. Calls
+    /// `visit` with consecutive parts of their bytes.
+    fn for_each_part(&mut self, mut visit: impl FnMut(&[u8])) -> Result<()> {
+        let Some(header) = self.next.take() else { return Ok(()) };
+        let mut at = self.position + HEADER_BYTES as u64;
+        self.position += header.length;
+        while at < self.position {
+            let wanted = usize::try_from(self.position - at).unwrap_or(usize::MAX);
+            let part = self.reader.read_part(at, wanted)?;
+            if part.is_empty() {
+                return Err(shortened(&self.path, self.position - header.length));
+            }
+            visit(part);
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
     /// Reads the next batch and verifies all its checksums; `None` at the end of the span.
     ///
     /// # Errors
@@ -185,12 +253,16 @@ impl Scanner {
         let length = (header.length as usize).saturating_sub(HEADER_BYTES);
         let messages = self.reader.read(position + HEADER_BYTES as u64, length)?;
         if messages.len() < length {
-            let message = "the segment became shorter while it was read";
-            return Err(Error::corruption(&self.path, position, message));
+            return Err(shortened(&self.path, position));
         }
         Batch::from_parts(header, messages)
             .and_then(|batch| batch.verify())
             .map_err(|error| Error::decoding(&self.path, position, error))?;
         Ok(Some(Scanned { position, header, messages }))
     }
+}
+
+#[cold]
+fn shortened(path: &Path, position: u64) -> Error {
+    Error::corruption(path, position, "the segment became shorter while it was read")
 }

@@ -41,7 +41,7 @@ fn directory(id: PartitionId) -> String {
 }
 
 /// Returns the paths of a partition's files of one kind, in ascending order of their offsets.
-fn files(storage: &SimStorage, id: PartitionId, kind: Kind) -> Vec<String> {
+pub(crate) fn files(storage: &SimStorage, id: PartitionId, kind: Kind) -> Vec<String> {
     let directory = directory(id);
     let entries = storage.list(Path::new(&directory)).expect("a list");
     let names = entries.into_iter().map(|entry| entry.name);
@@ -49,14 +49,14 @@ fn files(storage: &SimStorage, id: PartitionId, kind: Kind) -> Vec<String> {
     names.filter(of_kind).map(|name| format!("{directory}/{name}")).collect()
 }
 
-fn read(storage: &SimStorage, path: &str) -> Vec<u8> {
+pub(crate) fn read(storage: &SimStorage, path: &str) -> Vec<u8> {
     let file = storage.open(path.as_ref(), IoMode::Buffered, Purpose::LogRead).expect("a file");
     let mut bytes = vec![0; file.length().expect("a length") as usize];
     file.read_full_at(&mut bytes, 0, Purpose::LogRead).expect("bytes");
     bytes
 }
 
-fn write(storage: &SimStorage, path: &str, bytes: &[u8]) {
+pub(crate) fn write(storage: &SimStorage, path: &str, bytes: &[u8]) {
     let mode = IoMode::Buffered;
     let mut file =
         storage.create(path.as_ref(), Create::Truncate, mode, Purpose::LogAppend).expect("a file");

@@ -4,6 +4,8 @@
 mod common;
 
 #[cfg(not(shuttle))]
+mod bounded;
+#[cfg(not(shuttle))]
 mod callbacks;
 #[cfg(not(shuttle))]
 mod crash;

@@ -5,12 +5,14 @@
 //! hash a password run on a thread that may block. Every handler checks the user's permission
 //! itself, after it has looked up the object that the request names.
 
+pub(crate) mod before_body;
 mod groups;
 mod login;
 mod messages;
 mod offsets;
 mod options;
 mod partitions;
+mod poll;
 pub(crate) mod resolve;
 mod streams;
 mod system;
@@ -24,10 +26,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use iggy_binary_protocol::codes;
-use tailwater_log::{Error, Piece, Polled};
+use tailwater_log::Error;
 
 pub(crate) use login::login;
 pub(crate) use options::{apply_config, imported_options};
+pub(crate) use poll::{PollReply, Release};
 
 use crate::in_flight::Reservation;
 use crate::protocol::Head;
@@ -73,8 +76,8 @@ pub(crate) enum Content {
         /// The partition's id, the offset of its last message, and the number of polled messages,
         /// encoded.
         header: [u8; POLL_HEADER_BYTES],
-        /// The batches that the poll has read. They follow the header in the reply.
-        polled: Polled,
+        /// The batches. They follow the header in the reply.
+        reply: Box<PollReply>,
     },
 }
 
@@ -109,27 +112,7 @@ impl Content {
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
-            Self::Polled { header, polled } => header.len() + polled.length(),
-        }
-    }
-
-    /// Returns whether the body contains slices of a partition's tail in memory. The memory of
-    /// these slices cannot be released before the body is dropped.
-    pub(crate) fn is_in_tail(&self) -> bool {
-        match self {
-            Self::Bytes(_) => false,
-            Self::Polled { polled, .. } => polled.pieces.iter().any(Piece::is_in_tail),
-        }
-    }
-
-    /// Calls `each` with the parts of the body, in order.
-    pub(crate) fn for_each<'a>(&'a self, mut each: impl FnMut(&'a [u8])) {
-        match self {
-            Self::Bytes(bytes) => each(bytes),
-            Self::Polled { header, polled } => {
-                each(header);
-                polled.pieces.iter().for_each(|piece| each(piece));
-            }
+            Self::Polled { header, reply } => header.len() + reply.length(),
         }
     }
 }
@@ -251,14 +234,19 @@ pub(crate) async fn execute(
 ) -> Result<Body, Status> {
     let user = binding.user;
     let request = Request { session, user, body: &body, reservation };
-    let reserved =
-        if is_bulky(head.code) { state.in_flight.reply(BULKY_BYTES).await } else { None };
+    let reserved = if is_bulky(head.code) {
+        let mut reservation = state.in_flight.bulk_reply(BULKY_BYTES);
+        reservation.grow(BULKY_BYTES).await;
+        Some(reservation)
+    } else {
+        None
+    };
     let done = match command(head.code) {
         None => Err(Status::INVALID_COMMAND),
         Some(Command::Cluster) => Err(Status::FEATURE_UNAVAILABLE),
-        Some(Command::Poll) => return messages::poll(state, &request).await,
+        Some(Command::Poll) => return poll::poll(state, &request).await,
         Some(Command::Quick(handler)) => handler(state, &request),
-        Some(Command::Send) => messages::send(state, &request).await,
+        Some(Command::Send) => messages::send(state, &request, body.clone()).await,
         Some(Command::Flush) => messages::flush(state, &request).await,
         Some(Command::StoreOffset) => offsets::store(state, &request).await,
         Some(Command::DeleteOffset) => offsets::delete(state, &request).await,

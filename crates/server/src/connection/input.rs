@@ -1,15 +1,14 @@
 //! The input buffer of a connection.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytes::BytesMut;
+use bytes::{Buf, BufMut, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::in_flight::{Progress, UNCOUNTED_BYTES};
+
 /// Minimum space that the buffer has for each read from the connection, in bytes.
-const READ_BYTES: usize = 16 << 10;
-/// Size of a body above which an idle connection releases the body's memory, in bytes.
-const KEPT_BYTES: usize = 256 << 10;
+const READ_BYTES: usize = UNCOUNTED_BYTES;
 /// Size of a body above which its memory is released as soon as the body is dropped, in bytes. The
 /// memory of a smaller body is reused for the next body.
 const REUSED_BYTES: usize = 2 << 20;
@@ -18,7 +17,8 @@ const REUSED_BYTES: usize = 2 << 20;
 ///
 /// A body that is taken shares its memory with the buffer. After the body is dropped, the buffer
 /// reuses that memory for the next body. The buffer of an idle connection must not keep the memory
-/// of a large body: if [`Self::is_large`] returns true, the connection calls [`Self::shrink`].
+/// of a counted body: if [`Self::is_large`] returns true, the connection keeps the reservation of
+/// that memory, and calls [`Self::shrink`] before it drops the reservation.
 #[derive(Debug)]
 pub(super) struct Input {
     buffer: BytesMut,
@@ -34,6 +34,11 @@ impl Input {
         self.buffer.len()
     }
 
+    /// Returns the bytes that have been read.
+    pub(super) fn arrived(&self) -> &[u8] {
+        &self.buffer
+    }
+
     /// Reads available bytes. Returns false at the end of the stream.
     pub(super) async fn read<S>(&mut self, stream: &mut S) -> io::Result<bool>
     where
@@ -43,8 +48,8 @@ impl Input {
         Ok(stream.read_buf(&mut self.buffer).await? > 0)
     }
 
-    /// Reads until the buffer contains `length` bytes. After each read, stores the buffer's length
-    /// in `moved`.
+    /// Reads until the buffer contains `length` bytes. May read more if they are available. Adds
+    /// the bytes of each read to `progress`.
     ///
     /// # Errors
     /// I/O errors of the stream; an error if the stream ends.
@@ -52,19 +57,73 @@ impl Input {
         &mut self,
         stream: &mut S,
         length: usize,
-        moved: &AtomicUsize,
+        progress: &Progress,
     ) -> io::Result<()>
     where
         S: AsyncRead + Unpin,
     {
         self.buffer.reserve(length.saturating_sub(self.buffer.len()));
         while self.buffer.len() < length {
-            if stream.read_buf(&mut self.buffer).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            moved.store(self.buffer.len(), Ordering::Relaxed);
+            progress.add(expect_bytes(stream.read_buf(&mut self.buffer).await?)?);
         }
         Ok(())
+    }
+
+    /// Reads the first bytes of a body of `length` bytes, until the buffer contains `bytes` of
+    /// them, but not more. Adds the bytes of each read to `progress`.
+    ///
+    /// # Errors
+    /// The errors of [`Self::fill`].
+    pub(super) async fn fill_part<S>(
+        &mut self,
+        stream: &mut S,
+        bytes: usize,
+        length: usize,
+        progress: &Progress,
+    ) -> io::Result<()>
+    where
+        S: AsyncRead + Unpin,
+    {
+        // Memory that has not been written to takes only addresses, so the buffer need not be moved
+        // when more of the body arrives.
+        self.buffer.reserve(length.saturating_sub(self.buffer.len()));
+        while self.buffer.len() < bytes {
+            let most = bytes - self.buffer.len();
+            let read = stream.read_buf(&mut (&mut self.buffer).limit(most)).await?;
+            progress.add(expect_bytes(read)?);
+        }
+        Ok(())
+    }
+
+    /// Reads and discards `bytes` bytes. Adds the bytes of each read to `progress`.
+    ///
+    /// # Errors
+    /// The errors of [`Self::fill`].
+    pub(super) async fn skip<S>(
+        &mut self,
+        stream: &mut S,
+        mut bytes: usize,
+        progress: &Progress,
+    ) -> io::Result<()>
+    where
+        S: AsyncRead + Unpin,
+    {
+        loop {
+            let skipped = bytes.min(self.buffer.len());
+            self.buffer.advance(skipped);
+            bytes -= skipped;
+            if bytes == 0 {
+                return Ok(());
+            }
+            self.buffer.reserve(READ_BYTES);
+            progress.add(expect_bytes(stream.read_buf(&mut self.buffer).await?)?);
+        }
+    }
+
+    /// Discards all bytes, and releases their memory.
+    pub(super) fn clear(&mut self) {
+        self.buffer.clear();
+        self.shrink();
     }
 
     /// Returns the first `LENGTH` bytes. Bytes that have not been read yet are returned as zeros.
@@ -84,9 +143,9 @@ impl Input {
     /// Takes a body of `length` bytes, all of which must have been read.
     pub(super) fn take_body(&mut self, length: usize) -> BytesMut {
         let body = self.buffer.split_to(length);
-        if length > REUSED_BYTES || (self.is_large && length <= KEPT_BYTES) {
+        if length > REUSED_BYTES || (self.is_large && length <= UNCOUNTED_BYTES) {
             self.shrink();
-        } else if length > KEPT_BYTES {
+        } else if length > UNCOUNTED_BYTES {
             self.is_large = true;
         }
         body
@@ -107,17 +166,26 @@ impl Input {
     }
 }
 
+/// Returns the number of bytes that were read.
+///
+/// # Errors
+/// The stream has ended.
+fn expect_bytes(read: usize) -> io::Result<usize> {
+    if read == 0 { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(read) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::in_flight::PATIENCE;
 
     /// Passes a body of `length` bytes through the buffer: reads the body, takes it, and drops it.
     async fn pass(input: &mut Input, length: usize) {
         let bytes = vec![7; length + 3];
         let mut stream = bytes.as_slice();
-        let moved = AtomicUsize::new(0);
-        input.fill(&mut stream, length, &moved).await.expect("the bytes");
-        assert!(moved.load(Ordering::Relaxed) >= length);
+        let progress = Progress::new(PATIENCE);
+        input.fill(&mut stream, length, &progress).await.expect("the bytes");
+        assert!(progress.moved() >= length);
         assert_eq!(input.take_body(length).len(), length);
         let rest = input.length();
         input.take_header(rest);
@@ -137,13 +205,13 @@ mod tests {
         assert!(memory(&mut input) >= 1 << 20, "it is used again for the next body");
         pass(&mut input, 1 << 20).await;
         input.shrink();
-        assert!(!input.is_large() && memory(&mut input) <= 64 << 10);
+        assert!(!input.is_large() && memory(&mut input) <= 2 * READ_BYTES);
 
         pass(&mut input, 1 << 20).await;
         pass(&mut input, 10).await;
-        assert!(!input.is_large() && memory(&mut input) <= 64 << 10, "a small body came");
+        assert!(!input.is_large() && memory(&mut input) <= 2 * READ_BYTES, "a small body came");
         pass(&mut input, 8 << 20).await;
-        assert!(!input.is_large() && memory(&mut input) <= 64 << 10, "a very large body");
+        assert!(!input.is_large() && memory(&mut input) <= 2 * READ_BYTES, "a very large body");
     }
 
     #[tokio::test]
@@ -154,8 +222,8 @@ mod tests {
         input.shrink();
         assert_eq!(&input.take_header(3)[..], [1, 2, 3]);
         assert!(!input.read(&mut stream).await.expect("the end"));
-        let moved = AtomicUsize::new(0);
-        let error = input.fill(&mut stream, 1, &moved).await.expect_err("the end");
+        let progress = Progress::new(PATIENCE);
+        let error = input.fill(&mut stream, 1, &progress).await.expect_err("the end");
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
     }
 }

@@ -8,10 +8,11 @@
 //!
 //! - A client must log in within a time limit, and may send only small frames before the login.
 //! - A client must complete a frame that it has begun, and read a reply, within a time limit
-//!   ([`pace`]). The time limit is short while other connections wait for the memory that this
-//!   connection holds.
+//!   ([`pace`]).
 //! - The total memory of all connections' requests and replies is bounded ([`crate::in_flight`]). A
-//!   body is read, or a poll executed, only when memory for it is reserved.
+//!   request is refused before its body is read where that is possible ([`receiving`]), and a body
+//!   is read as memory for it is reserved. A client that is too slow loses the memory while others
+//!   wait for it.
 //! - A header with an invalid frame size or command ends the connection, because the start of the
 //!   next frame is unknown.
 //! - A shutdown, or the eviction of the session, ends the connection at any point. A request in
@@ -20,25 +21,25 @@
 mod input;
 mod output;
 mod pace;
+mod receiving;
 #[cfg(test)]
 mod tests;
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use iggy_binary_protocol::{EvictionReason, Operation, codes};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant as Deadline, sleep, sleep_until, timeout, timeout_at};
 use tracing::{debug, warn};
 
-use crate::command::{self, Body};
-use crate::in_flight::Reservation;
+use crate::command::{self, Body, Content};
+use crate::in_flight::{InFlight, PATIENCE, Progress, Reservation, UNCOUNTED_BYTES};
 use crate::protocol::{self, HEADER_BYTES, Head, START_BYTES};
 use crate::session::{Admission, Session, Stamp};
 use crate::state::State;
@@ -46,6 +47,7 @@ use crate::status::Status;
 use input::Input;
 use output::Frame;
 use pace::Pace;
+use receiving::Received;
 
 /// Maximum size of a frame before the login, in bytes.
 const UNAUTHENTICATED_FRAME_BYTES: usize = 16 << 10;
@@ -75,6 +77,8 @@ pub(crate) enum End {
     /// The client sent too many invalid requests, each of which evicted its session, without a
     /// successful login between them.
     Refused,
+    /// The messages of a reply could not be read again after the reply had begun.
+    Unreadable,
     /// The client exceeded a time limit. The text names the action that took too long.
     Slow(&'static str),
     /// The socket failed.
@@ -92,6 +96,7 @@ impl std::fmt::Display for End {
                 f.write_str("the client uses the protocol of Iggy 0.8, the server that of 0.9")
             }
             Self::Refused => f.write_str("the client was evicted repeatedly"),
+            Self::Unreadable => f.write_str("messages of a reply are gone"),
             Self::Slow(what) => write!(f, "the client took too long {what}"),
             Self::Io(error) => write!(f, "{error}"),
         }
@@ -132,6 +137,7 @@ where
         session,
         stream,
         input: Input::new(),
+        kept: None,
         login_by,
         evictions: 0,
         ended: Box::pin(ended),
@@ -156,6 +162,9 @@ struct Connection<'a, S> {
     session: &'a Arc<Session>,
     stream: S,
     input: Input,
+    /// The reservation of the memory that the input buffer keeps of the last body; `None` if it
+    /// keeps none.
+    kept: Option<Reservation>,
     login_by: Deadline,
     /// Number of evictions on this connection since the last successful login. An eviction ends the
     /// session because of an invalid request.
@@ -170,7 +179,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         if self.session.binding().is_none() {
             self.refuse_earlier_protocol().await?;
         }
-        self.fill(HEADER_BYTES, None, "sending a header").await?;
+        self.fill(HEADER_BYTES, "sending a header").await?;
         let mut header = [0; HEADER_BYTES];
         header.copy_from_slice(&self.input.take_header(HEADER_BYTES));
 
@@ -185,12 +194,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             self.state.metrics.refused("garbage");
             return Err(End::Garbage);
         };
-        let (body, reservation) = self.read_body(body_bytes).await?;
         let head = match protocol::decode_head(&header) {
             Ok(head) => head,
             Err(invalid) => {
                 self.state.metrics.refused("invalid_header");
-                return self.evict(invalid.client, invalid.reason).await;
+                self.evict(invalid.client, invalid.reason).await?;
+                return self.skip(body_bytes).await;
+            }
+        };
+        let (body, reservation) = match self.receive_body(&head, body_bytes).await? {
+            Received::Body(body, reservation) => (body, reservation),
+            Received::Refused { status, bytes } => {
+                return self.refuse(&head, status, body_bytes, bytes).await;
             }
         };
 
@@ -200,7 +215,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             Answer::Reply(done) => done,
             Answer::Evict(reason) => return self.evict(head.client, reason).await,
         };
-        drop(reservation);
+        if let Some(reservation) = reservation {
+            self.keep(reservation, done.as_ref().err());
+        }
+        self.finish(&head, done, body_bytes, began).await
+    }
+
+    /// Writes the reply to a request, and counts the request. `body_bytes` is the length of its
+    /// body.
+    async fn finish(
+        &mut self,
+        head: &Head,
+        done: Result<Body, Status>,
+        body_bytes: usize,
+        began: Instant,
+    ) -> Result<(), End> {
         let (status, body) = match done {
             Ok(body) => (0, body),
             Err(status) => {
@@ -208,29 +237,65 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
                 (status.0, Body::default())
             }
         };
-        let bytes_out = self.reply(&head, status, body).await?;
+        let bytes_out = self.reply(head, status, body).await?;
         let bytes_in = HEADER_BYTES + body_bytes;
         self.state.metrics.request(head.code, began.elapsed(), status, bytes_in, bytes_out);
         Ok(())
+    }
+
+    /// Refuses a request whose body has not been read completely: `rest` bytes of it are missing,
+    /// which are then read and discarded. The reply does not wait for them.
+    async fn refuse(
+        &mut self,
+        head: &Head,
+        status: Status,
+        body_bytes: usize,
+        rest: usize,
+    ) -> Result<(), End> {
+        let began = Instant::now();
+        self.session.touch();
+        if status == Status::TRANSIENT_NOT_ACCEPTED && head.is_replicated() {
+            self.session.expect_again(head);
+        }
+        self.finish(head, Err(status), body_bytes, began).await?;
+        self.skip(rest).await
+    }
+
+    /// Keeps the reservation of a body's memory as long as the input buffer keeps that memory.
+    fn keep(&mut self, reservation: Reservation, error: Option<&Status>) {
+        if error == Some(&Status::TRANSIENT_NOT_ACCEPTED) {
+            // The reservation may have been revoked.
+            self.input.shrink();
+        } else if self.input.is_large() {
+            reservation.progress().restart(Duration::ZERO);
+            self.kept = Some(reservation);
+        }
+    }
+
+    /// Releases the memory that the input buffer keeps of the last body.
+    fn forget_kept(&mut self) {
+        if self.input.is_large() {
+            self.input.shrink();
+        }
+        self.kept = None;
     }
 
     /// Closes the connection if its client uses the earlier protocol. The first frame of such a
     /// client is shorter than a header of this protocol. Without this check, the server would wait
     /// for the rest of the header, and the client for a reply.
     async fn refuse_earlier_protocol(&mut self) -> Result<(), End> {
-        self.fill(START_BYTES, None, "sending a header").await?;
+        self.fill(START_BYTES, "sending a header").await?;
         if !protocol::is_earlier_protocol(self.input.start()) {
             return Ok(());
         }
         self.state.metrics.refused("earlier_protocol");
         let refusal = protocol::encode_earlier_refusal(Status::FEATURE_UNAVAILABLE.0);
-        let pace = self.pace();
-        let moved = AtomicUsize::new(0);
+        let (pace, progress) = (self.pace(), Progress::new(PATIENCE));
         let write = async {
             self.stream.write_all(&refusal).await?;
             self.stream.flush().await
         };
-        let written = unless(&mut self.ended, pace.run(None, &moved, write)).await?;
+        let written = unless(&mut self.ended, pace.run(&progress, write)).await?;
         written.ok_or(End::Slow("reading a reply"))??;
         Err(End::EarlierProtocol)
     }
@@ -252,14 +317,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
         loop {
             let is_large = self.input.is_large();
-            tokio::select! {
+            let waiting = self.kept.as_ref().map(|kept| kept.progress().wait());
+            let read = tokio::select! {
                 biased;
                 end = &mut self.ended => return Err(end),
                 () = sleep_until(self.login_by), if login_by.is_some() => return Err(late()),
-                read = self.input.read(&mut self.stream) => return if read? { Ok(()) } else { Err(End::Closed) },
-                () = sleep(IDLE), if is_large => {}
+                read = self.input.read(&mut self.stream) => Some(read?),
+                () = revoked(self.kept.as_ref()) => None,
+                () = sleep(IDLE), if is_large => None,
+            };
+            drop(waiting);
+            match read {
+                Some(true) => return Ok(()),
+                Some(false) => return Err(End::Closed),
+                None => self.forget_kept(),
             }
-            self.input.shrink();
         }
     }
 
@@ -270,35 +342,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
 
     fn pace(&self) -> Pace {
         Pace { stall: self.state.config.limits.stall_timeout, end: self.login_by() }
-    }
-
-    /// Reads until the input buffer contains `length` bytes. `reservation` is the memory reserved
-    /// for these bytes. `what` names the action of the client, for the error that it took too long.
-    async fn fill(
-        &mut self,
-        length: usize,
-        reservation: Option<&Reservation>,
-        what: &'static str,
-    ) -> Result<(), End> {
-        if self.input.length() >= length {
-            return Ok(());
-        }
-        let moved = AtomicUsize::new(self.input.length());
-        let pace = self.pace();
-        let filled = self.input.fill(&mut self.stream, length, &moved);
-        let filled = unless(&mut self.ended, pace.run(reservation, &moved, filled)).await?;
-        Ok(filled.ok_or(End::Slow(what))??)
-    }
-
-    /// Waits until memory for a body of `length` bytes is reserved, and reads the body.
-    async fn read_body(&mut self, length: usize) -> Result<(BytesMut, Option<Reservation>), End> {
-        const WHAT: &str = "sending a body";
-        // Memory is reserved only after the first byte of the body has arrived. Otherwise a client
-        // could reserve memory by sending only headers.
-        self.fill(length.min(1), None, WHAT).await?;
-        let reservation = unless(&mut self.ended, self.state.in_flight.request(length)).await?;
-        self.fill(length, reservation.as_ref(), WHAT).await?;
-        Ok((self.input.take_body(length), reservation))
     }
 
     async fn answer(
@@ -381,31 +424,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
 
     /// Writes a reply. Returns the length of the whole frame in bytes.
     async fn reply(&mut self, head: &Head, status: u32, body: Body) -> Result<usize, End> {
-        let Body { content, mut reservation } = body;
+        let Body { content, reservation } = body;
         let length = content.length();
-        if !reservation.as_mut().is_some_and(|reservation| reservation.resize(length)) {
-            // The reservation is released before a larger one is requested. Connections that hold
-            // memory while they wait for more could deadlock.
-            drop(reservation.take());
-            reservation = unless(&mut self.ended, self.state.in_flight.reply(length)).await?;
+        if length > UNCOUNTED_BYTES {
+            self.forget_kept();
         }
-        let frame = Frame { start: head.reply(status, length, self.state.commit()), content };
+        let reservation = match &content {
+            Content::Bytes(_) => {
+                let reserve = reserve_reply(&self.state.in_flight, reservation, length);
+                unless(&mut self.ended, reserve).await?
+            }
+            Content::Polled { .. } => None,
+        };
+        let start = head.reply(status, length, self.state.commit());
+        let frame = Frame { start, content, reservation };
         let total = frame.length();
-        let moved = AtomicUsize::new(0);
         let pace = self.pace();
-        let write = output::write(&mut self.stream, frame, &moved);
-        let mut write = std::pin::pin!(pace.run(reservation.as_ref(), &moved, write));
-        let written = tokio::select! {
+        let write = output::write(&mut self.stream, frame, pace, &self.state.in_flight);
+        let mut write = std::pin::pin!(write);
+        tokio::select! {
             biased;
-            written = &mut write => written,
+            written = &mut write => written?,
             end = &mut self.ended => {
                 // The request has been executed, so the client gets a short time to read the reply
                 // before the connection ends.
                 let _ = timeout(CLOSING, write).await;
                 return Err(end);
             }
-        };
-        written.ok_or(End::Slow("reading a reply"))??;
+        }
         Ok(total)
     }
 
@@ -413,16 +459,46 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
     /// log in again on the same connection.
     async fn evict(&mut self, client: u128, reason: EvictionReason) -> Result<(), End> {
         self.state.metrics.refused("evicted");
-        let pace = self.pace();
-        let moved = AtomicUsize::new(0);
+        let (pace, progress) = (self.pace(), Progress::new(PATIENCE));
         let write = write_eviction(&mut self.stream, self.session, client, reason);
-        let written = unless(&mut self.ended, pace.run(None, &moved, write)).await?;
+        let written = unless(&mut self.ended, pace.run(&progress, write)).await?;
         written.ok_or(End::Slow("reading a reply"))??;
         self.evictions += 1;
         if self.evictions >= EVICTIONS {
             return Err(End::Refused);
         }
         Ok(())
+    }
+}
+
+/// Reserves memory for a reply of `bytes` bytes that is not the reply to a poll. `reservation` is
+/// the memory that was reserved before the reply was built.
+async fn reserve_reply(
+    in_flight: &InFlight,
+    reservation: Option<Reservation>,
+    bytes: usize,
+) -> Option<Reservation> {
+    if bytes <= UNCOUNTED_BYTES {
+        return None;
+    }
+    let mut reserved = in_flight.bulk_reply(bytes);
+    if let Some(mut same) = reservation.filter(|same| same.is_in_share_of(&reserved)) {
+        same.shrink(bytes);
+        if same.try_grow(bytes) {
+            return Some(same);
+        }
+        // The reservation is released before a larger one is requested. Replies that hold memory
+        // while they wait for more could wait for each other forever.
+    }
+    reserved.grow(bytes).await;
+    Some(reserved)
+}
+
+/// Waits until the reservation is revoked; forever, if there is none.
+async fn revoked(reservation: Option<&Reservation>) {
+    match reservation {
+        Some(reservation) => reservation.revoked().await,
+        None => std::future::pending().await,
     }
 }
 

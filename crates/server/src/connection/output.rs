@@ -1,35 +1,34 @@
 //! Writes replies.
 //!
-//! The reply to a poll is written directly from the memory of its batches, which is usually a part
-//! of the log's tail. The log cannot release this memory before the reply is written. If a client
-//! reads slowly, the unwritten rest of the reply is therefore copied after `COPY_AFTER`, and the
-//! log's memory is released.
+//! The reply to a poll is written directly from the memory of its batches. It gives back this
+//! memory while it is written: bytes that were written at once, the others if the client reads too
+//! slowly ([`PollReply::must_release`]). The connection then waits until the client has read the
+//! few bytes that are kept, and reads the next ones from the log.
 
 use std::io::{self, IoSlice};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::sync::Arc;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
-use tokio::task::yield_now;
-use tokio::time::timeout;
 
-use crate::command::Content;
+use super::pace::Pace;
+use super::{End, revoked};
+use crate::command::{Content, PollReply, Release};
+use crate::in_flight::{InFlight, PATIENCE, Progress, Reservation};
 use crate::protocol::ReplyStart;
 
 /// Maximum number of slices per write call.
 const SLICES: usize = 64;
 /// Size up to which a reply is first copied into one slice and then written, in bytes.
 const COPIED_BYTES: usize = 8 << 10;
-/// Duration of a write after which the server copies the unwritten rest of a reply, so that the
-/// reply no longer occupies the log's memory.
-const COPY_AFTER: Duration = Duration::from_secs(1);
-/// Number of bytes after which a copy yields to other tasks.
-const COPIED_AT_ONCE: usize = 1 << 20;
+/// Number of bytes after which the memory of the bytes that have been written is given back.
+const STEP_BYTES: usize = 1 << 20;
 
 /// A reply.
 pub(super) struct Frame {
     pub(super) start: ReplyStart,
     pub(super) content: Content,
+    /// The memory reserved for the content. The reply to a poll has a reservation of its own.
+    pub(super) reservation: Option<Reservation>,
 }
 
 impl Frame {
@@ -37,63 +36,141 @@ impl Frame {
     pub(super) fn length(&self) -> usize {
         self.start.as_ref().len() + self.content.length()
     }
-
-    fn slices(&self) -> Vec<IoSlice<'_>> {
-        let mut slices = vec![IoSlice::new(self.start.as_ref())];
-        self.content.for_each(|slice| slices.push(IoSlice::new(slice)));
-        slices
-    }
-
-    /// Copies all bytes of the reply except for the first `skipped`. Yields to other tasks about
-    /// every `COPIED_AT_ONCE` bytes.
-    async fn copy_from(&self, mut skipped: usize) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.length().saturating_sub(skipped));
-        for slice in self.slices() {
-            let (_, rest) = slice.split_at(skipped.min(slice.len()));
-            skipped -= slice.len() - rest.len();
-            for part in rest.chunks(COPIED_AT_ONCE) {
-                if bytes.len() / COPIED_AT_ONCE != (bytes.len() + part.len()) / COPIED_AT_ONCE {
-                    yield_now().await;
-                }
-                bytes.extend_from_slice(part);
-            }
-        }
-        bytes
-    }
 }
 
-/// Writes a reply. During a long write, `moved` contains the number of bytes that were written so
-/// far.
+/// Writes a reply.
 ///
 /// # Errors
-/// I/O errors on the stream.
-pub(super) async fn write<S>(stream: &mut S, frame: Frame, moved: &AtomicUsize) -> io::Result<()>
+/// I/O errors on the stream; the client reads too slowly; the messages of a poll cannot be read
+/// again.
+pub(super) async fn write<S>(
+    stream: &mut S,
+    frame: Frame,
+    pace: Pace,
+    in_flight: &InFlight,
+) -> Result<(), End>
 where
     S: AsyncWrite + Unpin,
 {
-    if frame.length() <= COPIED_BYTES {
-        stream.write_all(&frame.copy_from(0).await).await?;
-    } else if !frame.content.is_in_tail() {
-        write_slices(stream, &mut frame.slices(), moved).await?;
-    } else {
-        let written = timeout(COPY_AFTER, write_slices(stream, &mut frame.slices(), moved)).await;
-        if let Ok(written) = written {
-            written?;
-        } else {
-            let rest = frame.copy_from(moved.load(Ordering::Relaxed)).await;
-            drop(frame);
-            write_slices(stream, &mut [IoSlice::new(&rest)], moved).await?;
+    let Frame { start, content, reservation } = frame;
+    match content {
+        Content::Bytes(bytes) => {
+            write_bytes(stream, start.as_ref(), &bytes, pace, reservation.as_ref()).await
+        }
+        Content::Polled { header, reply } => {
+            let start = [start.as_ref(), &header].concat();
+            write_polled(stream, &start, *reply, pace, in_flight).await
         }
     }
-    // An encrypted stream may still buffer bytes, which a flush sends.
-    stream.flush().await
 }
 
-/// Writes all bytes of all slices.
+/// Writes a reply that is held in memory as a whole. If its memory is revoked because the client
+/// reads too slowly, the connection ends.
+async fn write_bytes<S>(
+    stream: &mut S,
+    start: &[u8],
+    bytes: &[u8],
+    pace: Pace,
+    reservation: Option<&Reservation>,
+) -> Result<(), End>
+where
+    S: AsyncWrite + Unpin,
+{
+    let uncounted = Progress::new(PATIENCE);
+    let progress = reservation.map_or(&uncounted, |reservation| reservation.progress());
+    let write = async {
+        if start.len() + bytes.len() <= COPIED_BYTES {
+            stream.write_all(&[start, bytes].concat()).await?;
+        } else {
+            let mut slices = [IoSlice::new(start), IoSlice::new(bytes)];
+            write_slices(stream, &mut slices, progress).await?;
+        }
+        // An encrypted stream may still buffer bytes, which a flush sends.
+        stream.flush().await
+    };
+    tokio::select! {
+        biased;
+        written = pace.run(progress, write) => Ok(written.ok_or(SLOW)??),
+        () = revoked(reservation) => Err(SLOW),
+    }
+}
+
+const SLOW: End = End::Slow("reading a reply");
+
+/// Writes the reply to a poll. `start` is the part of the frame before the batches.
+async fn write_polled<S>(
+    stream: &mut S,
+    start: &[u8],
+    mut reply: PollReply,
+    pace: Pace,
+    in_flight: &InFlight,
+) -> Result<(), End>
+where
+    S: AsyncWrite + Unpin,
+{
+    let progress = Arc::clone(reply.progress());
+    let mut start = start;
+    while !(start.is_empty() && reply.is_done()) {
+        if start.is_empty() && !reply.is_next_held() {
+            reply.hold_next(in_flight).await.map_err(|_| End::Unreadable)?;
+        }
+        let before = progress.moved();
+        let release = write_held(stream, start, &reply, pace, &progress).await?;
+        let written = progress.moved() - before;
+        let written_start = written.min(start.len());
+        start = start.get(written_start..).unwrap_or_default();
+        reply.advance(written - written_start);
+        if let Some(release) = release {
+            reply.release(in_flight, release).await;
+        }
+    }
+    pace.run(&progress, stream.flush()).await.ok_or(SLOW)??;
+    Ok(())
+}
+
+/// Writes `start` and then bytes of the reply that are held, about [`STEP_BYTES`]. Ends earlier,
+/// and returns the reason, if the reply must give back memory.
+async fn write_held<S>(
+    stream: &mut S,
+    start: &[u8],
+    reply: &PollReply,
+    pace: Pace,
+    progress: &Progress,
+) -> Result<Option<Release>, End>
+where
+    S: AsyncWrite + Unpin,
+{
+    let must_release = reply.must_release();
+    let mut slices = vec![IoSlice::new(start)];
+    let mut bytes = start.len();
+    slices.extend(reply.held().map(IoSlice::new).take_while(|slice| {
+        let fits = bytes < STEP_BYTES;
+        bytes += slice.len();
+        fits
+    }));
+    let write = async {
+        if bytes <= COPIED_BYTES {
+            let copy: Vec<u8> = slices.iter().flat_map(|slice| slice.iter()).copied().collect();
+            write_slices(stream, &mut [IoSlice::new(&copy)], progress).await
+        } else {
+            write_slices(stream, &mut slices, progress).await
+        }
+    };
+    tokio::select! {
+        biased;
+        written = pace.run(progress, write) => {
+            written.ok_or(SLOW)??;
+            Ok(None)
+        }
+        release = must_release => Ok(Some(release)),
+    }
+}
+
+/// Writes all bytes of all slices, and adds them to `progress`.
 async fn write_slices<S>(
     stream: &mut S,
     mut slices: &mut [IoSlice<'_>],
-    moved: &AtomicUsize,
+    progress: &Progress,
 ) -> io::Result<()>
 where
     S: AsyncWrite + Unpin,
@@ -105,7 +182,7 @@ where
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
-        moved.fetch_add(written, Ordering::Relaxed);
+        progress.add(written);
         IoSlice::advance_slices(&mut slices, written);
     }
     Ok(())

@@ -176,6 +176,42 @@ async fn replies_waiting_for_a_reservation_take_no_memory() {
     server.shutdown().await.expect("the server shuts down");
 }
 
+/// Regression test: a poll of a large batch read the whole batch, even if there was no memory for
+/// it, and before its client had read anything.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_without_room_in_memory_is_read_as_its_client_reads() {
+    const MIB: u64 = 1 << 20;
+    let directory = tempfile::tempdir().expect("a directory");
+    let topic = {
+        let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
+        let topic = topic(&log);
+        let partition = log.partition(topic.partition(0)).expect("a partition");
+        let mut batch = Builder::new(0);
+        batch.push(1, 0, &vec![7; 16 << 20], b"").expect("a message");
+        drop(partition.append(&batch.finish()).expect("an append"));
+        log.close().expect("closed");
+        topic
+    };
+    let settings =
+        [("limits.in_flight_bytes_max", "16 MiB"), ("message_bus.max_message_size", "16 MiB")];
+    let server = server(directory.path(), &settings).await;
+    let state = server.state();
+    let storage = Arc::clone(state.log.storage());
+    let read_bytes = || storage.statistics().snapshot(Purpose::LogRead).read_bytes;
+    let before = read_bytes();
+    let (mut client, served) = poll_without_reading(state, topic, 0).await;
+    let mut reply = vec![0; 4 << 20];
+    tokio::io::AsyncReadExt::read_exact(&mut client, &mut reply).await.expect("a part");
+    sleep(Duration::from_millis(200)).await;
+    let read = read_bytes() - before;
+    assert!((4 * MIB..7 * MIB).contains(&read), "{read} bytes were read");
+    assert!(state.in_flight.bytes() <= 2 << 20, "{} bytes are reserved", state.in_flight.bytes());
+    drop(client);
+    timeout(LONG, served).await.expect("the connection ends in time").expect("no panic");
+    assert_eq!(state.in_flight.bytes(), 0);
+    server.shutdown().await.expect("the server shuts down");
+}
+
 /// Regression test: a client did not read a reply. The unread reply pinned memory of the log's
 /// tail, so that appends waited for memory.
 #[tokio::test(flavor = "multi_thread")]

@@ -143,7 +143,10 @@ impl Server {
 
         let now_us = SystemClock.wall_us();
         let state = Arc::new(State {
-            in_flight: InFlight::new(config.limits.in_flight_bytes_max),
+            in_flight: InFlight::new(
+                config.limits.in_flight_bytes_max,
+                config.limits.frame_bytes_max.min(config.limits.connection_bytes_max),
+            ),
             consumers: Consumers::new(config.limits.consumers_max),
             descriptors,
             changing: Mutex::default(),

@@ -113,6 +113,12 @@ impl Session {
         self.replies.lock()[sequence(head)].admit(head, stamp)
     }
 
+    /// Returns whether a request with this number and command was executed with success, and its
+    /// reply is remembered.
+    pub(crate) fn has_executed(&self, head: &Head) -> bool {
+        self.replies.lock()[sequence(head)].has_executed(head)
+    }
+
     /// Remembers the reply to a request that was executed.
     pub(crate) fn remember_reply(&self, head: &Head, stamp: Stamp, status: u32, body: &[u8]) {
         self.replies.lock()[sequence(head)].remember(head, stamp, status, body);

@@ -123,6 +123,12 @@ impl Replies {
         }
     }
 
+    /// Returns whether a request with this number and command was executed with success.
+    pub(super) fn has_executed(&self, head: &Head) -> bool {
+        let is_same = |reply: &&Reply| reply.request == head.request && reply.code == head.code;
+        self.recent.iter().rev().find(is_same).is_some_and(|reply| reply.status == 0)
+    }
+
     /// Remembers the reply to a request that was executed.
     pub(super) fn remember(&mut self, head: &Head, stamp: Stamp, status: u32, body: &[u8]) {
         self.recent.retain(|other| other.request != head.request);

@@ -5,6 +5,7 @@ mod clients;
 mod common;
 mod descriptors;
 mod encrypted;
+mod fairness;
 mod groups;
 mod killed;
 mod locks;

@@ -82,28 +82,33 @@ impl Raw {
         Answer { command, status, body }
     }
 
+    /// Logs in as the root user.
     pub(crate) async fn login(&mut self) {
-        let answer = self.try_login("iggy").await;
+        self.login_as("iggy").await;
+    }
+
+    /// Logs in as this user, whose password is the user's name.
+    pub(crate) async fn login_as(&mut self, user: &str) {
+        let frame = self.login_frame_of(user, user);
+        self.stream.write_all(&frame).await.expect("a write");
+        let answer = self.answer().await;
         assert_eq!((answer.command, answer.status), (Command::Reply as u8, 0));
         let response = LoginRegisterResponse::decode(&answer.body[4..]).expect("a response").0;
         self.session = response.session;
     }
 
-    /// Logs in as the root user with this password, and returns the reply, which may be a refusal.
-    pub(crate) async fn try_login(&mut self, password: &str) -> Answer {
-        let frame = self.login_frame(password);
-        self.stream.write_all(&frame).await.expect("a write");
-        self.answer().await
+    pub(crate) fn login_frame(&mut self, password: &str) -> Vec<u8> {
+        self.login_frame_of("iggy", password)
     }
 
-    pub(crate) fn login_frame(&mut self, password: &str) -> Vec<u8> {
+    fn login_frame_of(&mut self, user: &str, password: &str) -> Vec<u8> {
         let request = LoginRegisterRequest {
             version_info: ClientVersionInfo {
                 protocol_version: IGGY_PROTOCOL_VERSION,
                 sdk_name: WireName::new("test").expect("a name"),
                 sdk_version: WireName::new("1").expect("a name"),
             },
-            username: WireName::new("iggy").expect("a name"),
+            username: WireName::new(user).expect("a name"),
             password: password.to_owned().into(),
             client_context: None,
         };

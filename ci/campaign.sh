@@ -6,7 +6,8 @@
 #
 # Ends at the first failure; the failing test prints the seed that reproduces the failure. Otherwise
 # prints the number of rounds. Runs AddressSanitizer and memcheck (ci/sanitize.sh) first, unless
-# TAILWATER_SANITIZE=off, and Apache Iggy's command line (ci/cli.sh), which it installs once. Then
+# TAILWATER_SANITIZE=off, Apache Iggy's command line (ci/cli.sh), which it installs once, and the server under
+# unfavourable loads (ci/stress/server.py), each for TAILWATER_LOAD_SECONDS, by default 300. Then
 # runs the tests with entries of real length, unless TAILWATER_REAL_SIZE=off: they take a quarter of
 # an hour, 20 GiB of memory and 22 GiB of disk space, and report what they skip if there is less.
 set -euo pipefail
@@ -21,6 +22,7 @@ if [ "${TAILWATER_SANITIZE:-on}" != off ]; then
     ci/sanitize.sh address memcheck
 fi
 ci/cli.sh
+ci/stress/server.py --seconds "${TAILWATER_LOAD_SECONDS:-300}"
 TAILWATER_REAL_SIZE=${TAILWATER_REAL_SIZE:-on} cargo test --quiet --locked -p tailwater --test limits real_size
 
 began=$SECONDS

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Runs Apache Iggy's benchmark against `tailwater serve` and Iggy's own server, in turns.
 
-usage: ci/loads.py --bench PATH --iggy PATH --tailwater PATH [--stub PATH] [--rate MB] [RUNS]
+usage: ci/loads.py --bench PATH --iggy PATH [--iggy-config PATH] --tailwater PATH [--stub PATH] [--rate MB] [RUNS]
 
-`--bench` and `--iggy` are the programs `iggy-bench` and `iggy-server`, built from Iggy's repository
-(`cargo build --release --locked -p iggy-bench -p server`); `--stub` is the example `discard` of crate
-tailwater-server, through which the producer also runs, to determine the client's own limit. Each run
-starts its server on an empty directory below the current one and, as root, with an empty page cache.
-Both servers acknowledge a message before it is on the device. Prints the medians of RUNS runs (by
-default 3): MB/s each way, and latencies in ms.
+`--bench` and `--iggy` are the programs `iggy-bench` and `iggy-server`, and `--iggy-config` is the
+server's configuration file; `--stub` is the example `discard` of crate tailwater-server, through which
+the producer also runs, to determine the client's own limit. Each run starts its server on an empty
+directory below the current one and, as root, with an empty page cache. Both servers acknowledge a
+message before it is on the device. Prints the medians of RUNS runs (by default 3): MB/s each way, and
+latencies in ms.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def tailwater(program, address):
     return start([program, *arguments, "--with-default-root-credentials"])
 
 
-def iggy(program):
+def iggy(program, config):
     """Starts Iggy's server with TCP only."""
     settings = {
         "IGGY_SYSTEM_PATH": DIRECTORY,
@@ -56,14 +56,10 @@ def iggy(program):
         "IGGY_HTTP_ENABLED": "false",
         "IGGY_QUIC_ENABLED": "false",
         "IGGY_WEBSOCKET_ENABLED": "false",
-        "IGGY_CONFIG_PATH": os.path.join(repository(program), "core/server/config.toml"),
     }
+    if config:
+        settings["IGGY_CONFIG_PATH"] = config
     return start([program], settings)
-
-
-def repository(program):
-    """Returns the checkout in which a program was built."""
-    return os.path.abspath(os.path.join(os.path.dirname(program), "../.."))
 
 
 def start(command, settings=()):
@@ -98,7 +94,7 @@ def servers(arguments):
     """Returns a function for each server, by name, that starts its processes; the last one is the one to measure."""
     found = {
         "tailwater": lambda: [tailwater(arguments.tailwater, ADDRESS)],
-        "iggy": lambda: [iggy(arguments.iggy)],
+        "iggy": lambda: [iggy(arguments.iggy, arguments.iggy_config)],
     }
     if arguments.stub:
         found["stub"] = lambda: stub(arguments)
@@ -145,6 +141,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     for name in ["--bench", "--iggy", "--tailwater"]:
         parser.add_argument(name, required=True)
+    parser.add_argument("--iggy-config")
     parser.add_argument("--stub")
     parser.add_argument("--rate", type=int, default=250)
     parser.add_argument("runs", type=int, nargs="?", default=3)

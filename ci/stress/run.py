@@ -17,15 +17,7 @@ searched above the path of db_stress, or given by --rocksdb. `draw.py` lists the
 the reasons. The seed determines the options and the turns, but neither the times of kills within a run nor the
 scheduling of threads.
 
-db_stress is built once, from RocksDB's public repository (20 to 40 minutes on 2 cores; Debian's packages
-libgflags-dev liblz4-dev libsnappy-dev libzstd-dev zlib1g-dev liburing-dev):
-
-    git clone --branch main https://github.com/facebook/rocksdb && cd rocksdb
-    cmake -G Ninja -B build -DCMAKE_BUILD_TYPE=Release -DFAIL_ON_WARNINGS=OFF -DROCKSDB_BUILD_SHARED=ON \\
-        -DWITH_LZ4=ON -DWITH_ZSTD=ON -DWITH_SNAPPY=ON -DWITH_ZLIB=ON -DWITH_LIBURING=ON
-    ninja -C build db_stress
-
-For a build with assertions (CMAKE_BUILD_TYPE=Debug), which supports more options, set DEBUG_LEVEL=1.
+If db_stress was built with assertions, which supports more options, set the variable DEBUG_LEVEL=1.
 
 Ends at the first failure, keeps its directory and prints how to inspect it; otherwise prints counts of the work done.
 """
@@ -61,7 +53,7 @@ def arguments():
     parser.add_argument("--built", action="store_true", help="use the existing build of Tailwater's programs")
     given = parser.parse_args()
     if not given.db_stress:
-        parser.error("set --db-stress or the variable DB_STRESS to the path of db_stress; --help says how to build it")
+        parser.error("set --db-stress or the variable DB_STRESS to the path of db_stress")
     given.db_stress = Path(given.db_stress).resolve()
     if given.rocksdb is None:
         found = [path for path in given.db_stress.parents if (path / "tools/db_crashtest.py").exists()]

@@ -379,7 +379,7 @@ impl Partition {
         let Some(stored) = stored else { return Ok(()) };
         let (first, count, length) = (wanted.offset, stored.count(), stored.length());
         if length <= wanted.bytes {
-            wanted.polled.pieces = stored.read_selected(scanner.file())?;
+            wanted.polled.pieces = stored.read_selected(&self.env.segment_files, scanner.file())?;
         } else {
             wanted.polled.stored = Some(stored);
         }

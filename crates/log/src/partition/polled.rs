@@ -7,9 +7,10 @@ use std::slice;
 use std::sync::Arc;
 
 use tailwater_format::message::batch::{HEADER_BYTES, Header, Messages};
-use tailwater_io::buffer::{AlignedBuffer, AppendedSlice};
+use tailwater_io::buffer::AppendedSlice;
 
 use super::stored::StoredBatch;
+use crate::segment::PartBuffer;
 use crate::{Error, ErrorKind, Result};
 
 /// A piece of a poll's bytes: one or more whole batches, or part of a batch. Access to the bytes
@@ -27,7 +28,7 @@ enum Source {
     /// Bytes that were read from a segment.
     Read(Arc<Vec<u8>>),
     /// A range of bytes that were read from a segment without an intermediate buffer.
-    Window(Arc<AlignedBuffer>, Range<usize>),
+    Window(Arc<PartBuffer>, Range<usize>),
 }
 
 impl Piece {
@@ -48,7 +49,7 @@ impl Piece {
     }
 
     /// Returns part of a [`StoredBatch`].
-    pub(super) fn window(buffer: AlignedBuffer, range: Range<usize>) -> Self {
+    pub(super) fn window(buffer: PartBuffer, range: Range<usize>) -> Self {
         Self(Source::Window(Arc::new(buffer), range))
     }
 

@@ -12,11 +12,10 @@ use std::sync::Arc;
 use tailwater_format::message::batch::{HEADER_BYTES, Header};
 use tailwater_format::message::name::Kind;
 use tailwater_format::message::verifier::{BatchVerifier, PartHeader};
-use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
 use super::polled::Piece;
-use crate::segment::{ReadAccess, Scanner, Segment};
+use crate::segment::{ReadAccess, Scanner, Segment, SegmentFiles};
 use crate::sync::Mutex;
 use crate::{Error, ErrorKind, Result};
 
@@ -125,7 +124,7 @@ impl StoredBatch {
         bytes_max: usize,
     ) -> Result<Vec<Piece>> {
         let file = self.segment.file(access)?;
-        let pieces = self.read_range(&*file, from, bytes_max)?;
+        let pieces = self.read_range(access.files, &*file, from, bytes_max)?;
         let ends_after_header = from.saturating_add(bytes_max) > HEADER_BYTES;
         if let Some(progress) = &self.progress
             && let Some(messages) = pieces.last().filter(|_| ends_after_header)
@@ -141,12 +140,22 @@ impl StoredBatch {
     ///
     /// # Errors
     /// The errors of [`Self::read`].
-    pub(super) fn read_selected(&self, file: &dyn ReadFile) -> Result<Vec<Piece>> {
-        self.read_range(file, 0, self.length())
+    pub(super) fn read_selected(
+        &self,
+        files: &SegmentFiles,
+        file: &dyn ReadFile,
+    ) -> Result<Vec<Piece>> {
+        self.read_range(files, file, 0, self.length())
     }
 
     /// Reads bytes without verifying them.
-    fn read_range(&self, file: &dyn ReadFile, from: usize, bytes_max: usize) -> Result<Vec<Piece>> {
+    fn read_range(
+        &self,
+        files: &SegmentFiles,
+        file: &dyn ReadFile,
+        from: usize,
+        bytes_max: usize,
+    ) -> Result<Vec<Piece>> {
         let mut pieces = Vec::new();
         let end = from.saturating_add(bytes_max).min(self.length());
         let header = self.header.encode();
@@ -156,15 +165,20 @@ impl StoredBatch {
         }
         if end > HEADER_BYTES {
             let messages = from.max(HEADER_BYTES) - HEADER_BYTES..end - HEADER_BYTES;
-            pieces.push(self.read_messages(file, messages)?);
+            pieces.push(self.read_messages(files, file, messages)?);
         }
         Ok(pieces)
     }
 
     /// Reads a range of the messages' bytes.
-    fn read_messages(&self, file: &dyn ReadFile, range: Range<usize>) -> Result<Piece> {
+    fn read_messages(
+        &self,
+        files: &SegmentFiles,
+        file: &dyn ReadFile,
+        range: Range<usize>,
+    ) -> Result<Piece> {
         let position = self.position + range.start as u64;
-        let mut buffer = AlignedBuffer::with_capacity(0);
+        let mut buffer = files.part_buffers.take();
         let read = file.read_span(&mut buffer, position, range.len(), Purpose::LogRead)?;
         let path = self.segment.path(Kind::Log);
         if read.len() < range.len() {

@@ -8,6 +8,7 @@ use tailwater_io::descriptors::{Claim, Share};
 use tailwater_io::{IoMode, Operation, Storage};
 
 use super::open_files::OpenFiles;
+use super::part_buffers::PartBuffers;
 use super::scan::{DEPTH, REQUEST_BYTES};
 use crate::Result;
 
@@ -33,6 +34,7 @@ pub(crate) struct SegmentFiles {
     /// persisters take, so readers must not wait for these buffers.
     pub(super) rewrite_buffers: BufferPool,
     pub(crate) open: Arc<OpenFiles>,
+    pub(crate) part_buffers: PartBuffers,
 }
 
 impl SegmentFiles {
@@ -53,6 +55,7 @@ impl SegmentFiles {
             read_buffers: BufferPool::new(read_bytes_max.max(REQUEST_BYTES)),
             rewrite_buffers: BufferPool::new(REWRITES_MAX * REWRITE_BYTES),
             open,
+            part_buffers: PartBuffers::default(),
         }
     }
 

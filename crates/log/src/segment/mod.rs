@@ -10,6 +10,7 @@ pub(crate) mod dense;
 mod files;
 mod index;
 mod open_files;
+mod part_buffers;
 mod scan;
 mod writer;
 
@@ -26,6 +27,7 @@ pub(crate) use cursor::Cursor;
 pub(crate) use files::{REWRITES_MAX, ReadAccess, SegmentFiles};
 pub(crate) use open_files::OpenFiles;
 use open_files::ReadSlot;
+pub(crate) use part_buffers::PartBuffer;
 pub(crate) use scan::Scanner;
 pub(crate) use writer::SegmentWriter;
 

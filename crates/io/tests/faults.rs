@@ -1,6 +1,7 @@
 //! Checks that each fault of the simulated disk strikes at exactly the calls that its fault plan
 //! selects.
 
+use std::io::IoSlice;
 use std::path::Path;
 
 use tailwater_io::buffer::AlignedBuffer;
@@ -236,4 +237,38 @@ fn direct_io_is_refused_where_asked() {
     create(Path::new("/slower"), IoMode::Direct).unwrap();
     let image = storage.process_crash_image(1);
     assert!(image.open(refused, IoMode::Direct, Purpose::UserRead).unwrap_err().is_unsupported());
+}
+
+#[test]
+fn openings_and_writes_are_recorded_with_mode_and_durability() {
+    let storage = SimStorage::new(1);
+    storage.start_recording();
+    let path = Path::new("/a");
+    let mut block = AlignedBuffer::with_capacity(4096);
+    block.set_length(4096);
+    let parts = [IoSlice::new(&block), IoSlice::new(&block)];
+    let purpose = Purpose::LogAppend;
+    let mut file = storage.create(path, Create::New, IoMode::Direct, purpose).unwrap();
+    file.write_all_at(&block, 0, purpose).unwrap();
+    file.write_vectored_at(&parts, 4096, false, purpose).unwrap();
+    file.write_vectored_at(&parts, 4096, true, purpose).unwrap();
+    file.sync_data(purpose).unwrap();
+    let mut file = storage.create(path, Create::Existing, IoMode::Buffered, purpose).unwrap();
+    file.write_durably_at(b"bytes", 7, Purpose::Metadata).unwrap();
+    let modes: Vec<_> = storage.openings().iter().map(|opening| opening.mode).collect();
+    assert_eq!(modes, [IoMode::Direct, IoMode::Buffered]);
+    let writes: Vec<_> = storage
+        .writes()
+        .into_iter()
+        .map(|it| (it.mode, it.purpose, it.offset, it.length, it.is_durable))
+        .collect();
+    assert_eq!(
+        writes,
+        [
+            (IoMode::Direct, purpose, 0, 4096, false),
+            (IoMode::Direct, purpose, 4096, 8192, false),
+            (IoMode::Direct, purpose, 4096, 8192, true),
+            (IoMode::Buffered, Purpose::Metadata, 7, 5, true),
+        ]
+    );
 }

@@ -32,6 +32,25 @@ pub struct Opening {
     pub purpose: Purpose,
 }
 
+/// A write to a file: what the caller asked for, whether or not the write succeeded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteCall {
+    /// The number of the call, as in [`Call`].
+    pub number: u64,
+    /// The path of the file.
+    pub path: Arc<Path>,
+    /// The I/O mode of the open file.
+    pub mode: IoMode,
+    /// The purpose of the write.
+    pub purpose: Purpose,
+    /// Position of the first byte, in bytes.
+    pub offset: u64,
+    /// Number of bytes to write.
+    pub length: u64,
+    /// Whether the bytes are durable when the write returns (`RWF_DSYNC`).
+    pub is_durable: bool,
+}
+
 /// Number of calls of each kind. A kind is an operation, a purpose and a class of paths
 /// ([`path_class`]).
 pub type Coverage = BTreeMap<(Operation, Option<Purpose>, String), u64>;

@@ -6,7 +6,7 @@ use std::sync::{Arc, MutexGuard};
 
 use rustix::io::Errno;
 
-use super::calls::Opening;
+use super::calls::{Opening, WriteCall};
 use super::disk::Effect;
 use super::namespace::{FileId, Node};
 use super::state::{DeviceTimes, Machine, State, Verdict};
@@ -97,6 +97,17 @@ impl SimFile {
     ) -> io::Result<usize> {
         let mut state = self.state();
         let call = state.calls;
+        if let Some(recording) = &mut state.recording {
+            recording.writes.push(WriteCall {
+                number: call,
+                path: Arc::from(&*self.path),
+                mode: self.mode,
+                purpose,
+                offset,
+                length: bytes.len() as u64,
+                is_durable,
+            });
+        }
         let verdict = state.begin(Operation::Write, &self.path, Some(purpose))?;
         let DeviceTimes { write_ns, durable_write_ns, .. } = state.times;
         state.take_time(if is_durable { durable_write_ns } else { write_ns });

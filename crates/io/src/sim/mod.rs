@@ -53,7 +53,7 @@ mod state;
 mod storage;
 
 pub use acknowledged::Overwrite;
-pub use calls::{Call, Coverage, Opening, path_class};
+pub use calls::{Call, Coverage, Opening, WriteCall, path_class};
 pub use contents::SECTOR;
 pub use crash::Replay;
 pub use faults::{Fault, FaultPlan, FaultRule};

@@ -1,6 +1,6 @@
 //! The recording of a simulated disk: the calls made on it, and a journal of their effects.
 
-use super::calls::{Call, Opening};
+use super::calls::{Call, Opening, WriteCall};
 use super::disk::{Disk, Effect};
 
 /// One effect on the disk. `call` is the number of the call that had the effect. `now_us` is the
@@ -19,12 +19,19 @@ pub(super) struct Recording {
     pub(super) base: Disk,
     pub(super) calls: Vec<Call>,
     pub(super) openings: Vec<Opening>,
+    pub(super) writes: Vec<WriteCall>,
     pub(super) journal: Vec<JournalEntry>,
 }
 
 impl Recording {
     /// Begins a recording. `base` is a copy of the disk at this point.
     pub(super) fn of(base: Disk) -> Self {
-        Self { base, calls: Vec::new(), openings: Vec::new(), journal: Vec::new() }
+        Self {
+            base,
+            calls: Vec::new(),
+            openings: Vec::new(),
+            writes: Vec::new(),
+            journal: Vec::new(),
+        }
     }
 }

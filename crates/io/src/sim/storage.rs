@@ -8,7 +8,7 @@ use std::sync::{Arc, MutexGuard};
 use rustix::io::Errno;
 
 use super::acknowledged::Overwrite;
-use super::calls::{Call, Coverage, Opening, coverage};
+use super::calls::{Call, Coverage, Opening, WriteCall, coverage};
 use super::disk::{Disk, Effect};
 use super::faults::FaultPlan;
 use super::file::{SimFile, SimLock};
@@ -185,6 +185,13 @@ impl SimStorage {
         let state = self.state();
         let recording = state.recording.as_ref();
         recording.map(|recording| recording.openings.clone()).unwrap_or_default()
+    }
+
+    /// Returns the writes to files since recording began, in order; none if recording was not
+    /// started. A write of several parts in one call is one write.
+    pub fn writes(&self) -> Vec<WriteCall> {
+        let state = self.state();
+        state.recording.as_ref().map(|recording| recording.writes.clone()).unwrap_or_default()
     }
 
     /// Returns the number of calls of each kind since recording began.

@@ -28,6 +28,10 @@ mod idle;
 #[cfg(shuttle)]
 mod interleavings;
 #[cfg(not(shuttle))]
+mod io_modes;
+#[cfg(not(shuttle))]
+mod kernel_modes;
+#[cfg(not(shuttle))]
 mod killed;
 #[cfg(not(shuttle))]
 mod lost_memory;

@@ -1,11 +1,13 @@
 //! Explores interleavings of a partition's commands with the model checker shuttle. At every use of
 //! a lock, an atomic or a condition variable, shuttle chooses which thread continues.
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::common::{Machine, batch, messages, read_all, topic};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
-use tailwater_io::Clock as _;
+use tailwater_io::{Clock as _, Operation, Storage as _};
 use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, PartialBlocks, Partition, PartitionId, Strategy,
     TopicOptions,
@@ -66,6 +68,12 @@ impl Served {
 
     /// Ends the threads, closes the log, and opens it again.
     fn reopen(self) -> (Log, PartitionId) {
+        let (machine, id) = self.close();
+        (machine.open(), id)
+    }
+
+    /// Ends the threads and closes the log.
+    fn close(self) -> (Machine, PartitionId) {
         self.is_over.store(true, Ordering::SeqCst);
         for persister in self.persisters {
             persister.join().expect("no panic");
@@ -74,7 +82,31 @@ impl Served {
         drop(self.partition);
         self.log.close().expect("the log closes");
         drop(self.log);
-        (self.machine.open(), id)
+        (self.machine, id)
+    }
+}
+
+/// Checks the calls on segments since the recording began: a removed file, or a file of a removed
+/// directory, is not touched again, and a partition writes its segments one after the other.
+fn assert_order_of_files(machine: &Machine) {
+    let mut removed = BTreeSet::new();
+    let mut written: BTreeMap<&Path, &Path> = BTreeMap::new();
+    let calls = machine.storage.calls();
+    for call in &calls {
+        let path = &*call.path;
+        let Some(directory) = path.parent() else { continue };
+        match call.operation {
+            Operation::Remove => drop(removed.insert(path)),
+            Operation::Create | Operation::Write | Operation::Sync | Operation::Truncate => {
+                let is_removed = removed.contains(path) || removed.contains(directory);
+                assert!(!is_removed, "{call:?} after its removal");
+            }
+            _ => {}
+        }
+        if call.operation == Operation::Write && path.extension().is_some_and(|it| it == "log") {
+            let last = written.insert(directory, path);
+            assert!(last.is_none_or(|last| last <= path), "{call:?} after a write to {last:?}");
+        }
     }
 }
 
@@ -335,4 +367,81 @@ fn no_stored_offset_is_beyond_the_end_of_a_truncated_partition() {
         let (log, _) = served.reopen();
         log.close().expect("the log closes");
     });
+}
+
+#[test]
+fn a_deletion_leaves_no_file_and_spares_a_new_topic_of_the_id() {
+    for durability in [Durability::Disk, Durability::Process] {
+        explore(move || {
+            let served = Served::new(durability, PartialBlocks::Pad);
+            served.machine.storage.start_recording();
+            let id = served.partition.id().topic();
+            let appending = {
+                let partition = Arc::clone(&served.partition);
+                thread::spawn(move || {
+                    for number in 0..3 {
+                        let appended = partition.append(&batch(number..number + 1, 100));
+                        let waited = appended.and_then(|appended| appended.ticket.wait());
+                        if let Err(error) = waited {
+                            assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+                        }
+                    }
+                })
+            };
+            served.log.delete_topic(id).expect("a deletion");
+            let options = topic(durability, PartialBlocks::Pad);
+            let again = served.log.create_topic(id.stream, Some(id.topic), "t", &options, 1);
+            assert_eq!(again.expect("a topic"), id);
+            let new = served.log.partition(id.partition(0)).expect("a partition");
+            assert_eq!(append_all(&new, 10..12), [10, 11]);
+            appending.join().expect("appends without panic");
+            drop(new);
+            let (machine, id) = served.close();
+            assert_order_of_files(&machine);
+            let directory = Path::new("/log/streams/0/topics/0/partitions");
+            let left = machine.storage.list(directory).expect("a list");
+            assert_eq!(left.len(), 1, "{left:?}");
+            let log = machine.open();
+            let found = read_all(&log.partition(id).expect("the new partition"));
+            assert_eq!(found, [(0, 10), (1, 11)]);
+            log.close().expect("the log closes");
+        });
+    }
+}
+
+#[test]
+fn a_rotation_waits_for_the_persists_before_it() {
+    for durability in [Durability::Memory, Durability::Disk] {
+        explore(move || {
+            let served = Served::new(durability, PartialBlocks::Pad);
+            served.machine.storage.start_recording();
+            let appending = {
+                let partition = Arc::clone(&served.partition);
+                // Two batches fill a segment.
+                thread::spawn(move || {
+                    let append = |number| partition.append(&batch(number..number + 1, 30_000));
+                    let tickets: Vec<_> = (0..5).map(append).collect();
+                    for appended in tickets {
+                        let ticket = appended.expect("an append").ticket;
+                        ticket.wait().expect("an acknowledgement");
+                    }
+                })
+            };
+            let removed = served.partition.delete_segments(1, u64::MAX);
+            let flushed = served.partition.flush(true);
+            removed.wait().expect("a removal");
+            flushed.wait().expect("a flush");
+            appending.join().expect("appends without panic");
+            served.partition.flush(true).wait().expect("a flush");
+            let found = read_all(&served.partition);
+            let (machine, id) = served.close();
+            assert_order_of_files(&machine);
+            let log = machine.open();
+            assert_eq!(found, read_all(&log.partition(id).expect("a partition")));
+            let first = found[0].0;
+            assert!(first == 0 || first == 2, "{found:?}");
+            assert_eq!(found, (first..5).map(|number| (number, number)).collect::<Vec<_>>());
+            log.close().expect("the log closes");
+        });
+    }
 }

@@ -1,23 +1,28 @@
 //! Verifies that tests detect errors in the engine and in the message log. The program makes one
 //! error at a time, a mutation, and expects that a test fails. A mutation removes one sync call, or
-//! makes a command of the message log overtake an earlier command.
+//! is one of a list ([`MUTATIONS`]): a command of the message log overtakes an earlier one, or a
+//! segment is opened or written in another mode.
 //!
 //! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files to
 //! `target/sync_mutations`. In the copied sources of [`CRATES`], it finds each call of a function
 //! whose name begins with `sync`, and changes the call so that an environment variable can make it
-//! succeed without effect. It also inserts the mutations of the order of commands, [`OVERTAKINGS`].
-//! A single build therefore contains all mutations. For each mutation, the program runs tests with
-//! that mutation enabled, and prints the first test that failed. It exits with 1 if no test failed
-//! for some mutation.
+//! succeed without effect. It also inserts the mutations of the list. A single build therefore
+//! contains all mutations. For each mutation, the program runs tests with that mutation enabled,
+//! and prints the first test that failed. It exits with 1 if no test failed for some mutation.
 //!
 //! With arguments, the program tries only mutations in files whose path contains at least one of
-//! the arguments. Tests also use the variable `TAILWATER_SEED`.
+//! the arguments, and those of the list whose description contains one. Tests also use the variable
+//! `TAILWATER_SEED`.
 
 use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use tailwater_testkit::mutation::{MutatedTree, reason};
+
+mod list;
+
+use list::{MUTATIONS, Mutation};
 
 /// A crate whose sync calls are removed.
 struct MutatedCrate {
@@ -53,89 +58,8 @@ const CRATES: [MutatedCrate; 2] = [
         tests: &[["log", "--", "durable::"], ["log", "--", "crash::"]],
     },
 ];
-/// A deliberate error in the code of the message log (a mutation). With it, a command runs before
-/// an earlier command that it must wait for.
-struct Overtaking {
-    what: &'static str,
-    changes: &'static [Replacement],
-    /// Arguments of `cargo test` for the group of tests in which a test must fail.
-    test: &'static [&'static str],
-}
-
-/// A text to replace: the path of its file, relative to the log's sources, the text, and its
-/// replacement. The text must occur exactly once in the file. `{on}` in the replacement denotes a
-/// Rust expression that is true if the mutation is enabled.
-type Replacement = (&'static str, &'static str, &'static str);
-
-/// Arguments of `cargo test` for the message log's tests with the model checker.
-const INTERLEAVINGS: &[&str] = &[
-    "--config",
-    "build.rustflags=[\"--cfg\",\"shuttle\"]",
-    "--target-dir",
-    "target/shuttle",
-    "-p",
-    "tailwater-log",
-    "--test",
-    "log",
-];
-
-/// Arguments of `cargo test` for the message log's tests with a disk that delays writes.
-const HELD: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "held::"];
-/// Arguments of `cargo test` for the message log's crash tests.
-const CRASHES: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "crash::"];
-/// Arguments of `cargo test` for the message log's tests against a model.
-const MODEL: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "model::"];
-
-/// Mutations that make a command of the message log overtake an earlier command.
-const OVERTAKINGS: [Overtaking; 4] = [
-    Overtaking {
-        what: "an append overtakes a purge that is queued before it",
-        changes: &[(
-            "partition/owner/queue.rs",
-            "Effect::Purge | Effect::Truncate { .. } | Effect::Close | Effect::Delete => true,",
-            "Effect::Purge => !{on}, \
-             Effect::Truncate { .. } | Effect::Close | Effect::Delete => true,",
-        )],
-        test: HELD,
-    },
-    Overtaking {
-        what: "a truncation overtakes the persist of the batches before it",
-        changes: &[
-            (
-                "partition/owner/queue.rs",
-                "Effect::Truncate { .. } | Effect::Close => Some(self.next_offset),",
-                "Effect::Truncate { .. } => (!{on}).then_some(self.next_offset), \
-                 Effect::Close => Some(self.next_offset),",
-            ),
-            (
-                "partition/commands.rs",
-                "if owner.has_unpersisted() {",
-                "if owner.has_unpersisted() && !{on} {",
-            ),
-        ],
-        test: MODEL,
-    },
-    Overtaking {
-        what: "an acknowledgement overtakes the write",
-        changes: &[(
-            "partition/owner/mod.rs",
-            "Durability::Disk => true,",
-            "Durability::Disk => !{on},",
-        )],
-        test: CRASHES,
-    },
-    Overtaking {
-        what: "a command overtakes a persist that has taken its group",
-        changes: &[(
-            "partition/mod.rs",
-            "if owner.schedule.is_scheduled {",
-            "if owner.schedule.is_scheduled && !({on} && !owner.schedule.commands.is_empty()) {",
-        )],
-        test: INTERLEAVINGS,
-    },
-];
-/// Number of the first mutation in [`OVERTAKINGS`]. The removals of sync calls are numbered from 0.
-const FIRST_OVERTAKING: usize = 10_000;
+/// Number of the first mutation in [`MUTATIONS`]. The removals of sync calls are numbered from 0.
+const FIRST_LISTED: usize = 10_000;
 
 /// The environment variable that contains the number of the enabled mutation.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
@@ -200,19 +124,14 @@ fn main() -> io::Result<ExitCode> {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let (mut calls, mut problems) = (Vec::new(), Vec::new());
     let mutated_tree = MutatedTree::prepare("sync_mutations", REMOVED, |path, text| {
+        let listed = insert_listed(text, path, &mut problems);
         let found = CRATES
             .iter()
             .enumerate()
             .find_map(|(of, it)| path.strip_prefix(it.sources).map(|place| (of, place)));
-        let (of, place) = found?;
+        let Some((of, place)) = found else { return listed };
         let is_source = path.ends_with(".rs") && !path.contains("/tests/");
-        is_source.then(|| {
-            let text = match CRATES[of].package {
-                "tailwater-log" => let_overtake(text, place, &mut problems),
-                _ => text.to_owned(),
-            };
-            make_removable(&text, of, place, &mut calls)
-        })
+        is_source.then(|| make_removable(listed.as_deref().unwrap_or(text), of, place, &mut calls))
     })?;
     if !problems.is_empty() {
         problems.iter().for_each(|problem| eprintln!("{problem}"));
@@ -262,14 +181,25 @@ fn main() -> io::Result<ExitCode> {
         let (place, text) = (call.path(), &call.text);
         println!("{place:<40} {text:<60} {:>4} s  {verdict}", began.elapsed().as_secs());
     }
-    for (index, overtaking) in OVERTAKINGS.iter().enumerate() {
-        let Overtaking { what, changes, test } = overtaking;
-        let place = format!("crates/log/src/{}", changes[0].0);
-        if !wanted.is_empty() && !wanted.iter().any(|part| place.contains(part.as_str())) {
+    let mut passed = Vec::new();
+    for (index, Mutation { what, changes, tests }) in MUTATIONS.iter().enumerate() {
+        let (file, ..) = changes[0];
+        let is_wanted =
+            |part: &String| file.contains(part.as_str()) || what.contains(part.as_str());
+        if !wanted.is_empty() && !wanted.iter().any(is_wanted) {
             continue;
         }
+        if !passed.contains(tests) {
+            let tested = mutated_tree.test(None, &tests.arguments())?;
+            if !tested.status.success() {
+                let message = String::from_utf8_lossy(&tested.stderr);
+                eprintln!("without mutations: {} {message}", reason(&tested));
+                return Ok(ExitCode::FAILURE);
+            }
+            passed.push(*tests);
+        }
         let began = Instant::now();
-        let tested = mutated_tree.test(Some(FIRST_OVERTAKING + index), test)?;
+        let tested = mutated_tree.test(Some(FIRST_LISTED + index), &tests.arguments())?;
         let verdict = match tested.status.success() {
             true => {
                 survived += 1;
@@ -278,26 +208,27 @@ fn main() -> io::Result<ExitCode> {
             false => format!("detected: {}", reason(&tested)),
         };
         tried += 1;
-        println!("{place:<40} {what:<60} {:>4} s  {verdict}", began.elapsed().as_secs());
+        println!("{file:<40} {what:<60} {:>4} s  {verdict}", began.elapsed().as_secs());
     }
     println!("{tried} mutations, {survived} of them undetected");
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the text of a source file of the message log after inserting the mutations of
-/// [`OVERTAKINGS`] that belong to this file. If a text to replace does not occur exactly once, adds
-/// a message to `problems`.
-fn let_overtake(text: &str, file: &str, problems: &mut Vec<String>) -> String {
-    let mut changed = text.to_owned();
-    for (index, overtaking) in OVERTAKINGS.iter().enumerate() {
-        let number = FIRST_OVERTAKING + index;
+/// Returns the text of a source file after inserting the mutations of the list that belong to it;
+/// `None` if there are none. If a text to replace does not occur exactly once, adds a message to
+/// `problems`.
+fn insert_listed(text: &str, path: &str, problems: &mut Vec<String>) -> Option<String> {
+    let mut changed = None;
+    for (index, mutation) in MUTATIONS.iter().enumerate() {
+        let number = FIRST_LISTED + index;
         let on = format!("std::env::var(\"{REMOVED}\").is_ok_and(|it| it == \"{number}\")");
-        for (_, original, replacement) in overtaking.changes.iter().filter(|it| it.0 == file) {
+        for (_, original, replacement) in mutation.changes.iter().filter(|it| it.0 == path) {
+            let text = changed.get_or_insert_with(|| text.to_owned());
             let count = text.matches(original).count();
             if count != 1 {
-                problems.push(format!("{file}: '{original}' occurs {count} times, not once"));
+                problems.push(format!("{path}: '{original}' occurs {count} times, not once"));
             }
-            changed = changed.replace(original, &replacement.replace("{on}", &on));
+            *text = text.replace(original, &replacement.replace("{on}", &on));
         }
     }
     changed
@@ -406,13 +337,13 @@ mod tests {
     /// the text that they replace. Only a run of this program reported it.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "reads source files, outside any storage")]
-    fn every_overtaking_fits_the_sources() {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../log/src");
+    fn every_listed_mutation_fits_the_sources() {
+        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let mut problems = Vec::new();
-        for (file, ..) in OVERTAKINGS.iter().flat_map(|overtaking| overtaking.changes) {
+        for (file, ..) in MUTATIONS.iter().flat_map(|mutation| mutation.changes) {
             let text = std::fs::read_to_string(sources.join(file));
             let text = text.unwrap_or_else(|error| panic!("{file}: {error}"));
-            let_overtake(&text, file, &mut problems);
+            insert_listed(&text, file, &mut problems);
         }
         assert_eq!(problems, Vec::<String>::new());
     }

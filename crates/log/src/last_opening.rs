@@ -162,10 +162,7 @@ impl LastOpening {
     }
 
     /// Records this opening in the log's directory, durably. Must be called after all partitions
-    /// are recovered.
-    ///
-    /// If the process or the machine dies meanwhile, the record may be empty, which counts as
-    /// another boot, with nothing left.
+    /// are recovered. After an error, the former record may still exist.
     ///
     /// # Errors
     /// I/O errors.
@@ -173,11 +170,24 @@ impl LastOpening {
         if Self::read(storage, directory)? == *self {
             return Ok(());
         }
-        let (path, mode) = (directory.join(BOOT), IoMode::Buffered);
-        let create = || storage.create(&path, Create::Truncate, mode, Purpose::Metadata);
+        let path = directory.join(BOOT);
+        let temporary = directory.join(format!("{BOOT}.tmp"));
+        let mode = IoMode::Buffered;
+        let create = || storage.create(&temporary, Create::Truncate, mode, Purpose::Metadata);
         let mut file = patiently(create)?;
         file.write_all_at(&self.encode(), 0, Purpose::Metadata)?;
-        Ok(file.sync_all(Purpose::Metadata)?)
+        file.sync_all(Purpose::Metadata)?;
+        drop(file);
+        storage.rename(&temporary, &path)?;
+        Ok(patiently(|| storage.sync_directory(directory))?)
+    }
+
+    /// Takes the mark back, because the opening cannot be recorded.
+    pub(crate) fn unmark(&mut self, shared: &dyn SharedMemory) {
+        if let Some(mark) = self.mark.take() {
+            // A region that stays is removed when the log is opened again.
+            let _ = shared.remove(&mark.region);
+        }
     }
 }
 

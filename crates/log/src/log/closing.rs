@@ -31,7 +31,7 @@ use crate::sync::Mutex;
 use crate::tail::MemoryKind;
 use crate::tail::sizing::Tuner;
 use crate::ticket::Ticket;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 /// The parts of an open log that closing it needs.
 pub(super) struct Closing {
@@ -158,7 +158,11 @@ impl Closing {
             closed.remove_other_marks(&**shared)?;
         }
         self.env.memory.close(is_persisted && recorded.is_ok())?;
-        recorded
+        match recorded {
+            // On a full disk, the shared memory stays for the next opening.
+            Err(error) if error.kind() == ErrorKind::NoSpace => Ok(()),
+            recorded => recorded,
+        }
     }
 
     /// Returns the number of acknowledged messages that are only in memory of this kind, and the

@@ -239,7 +239,18 @@ pub(super) fn record_opening(
             Err(error) => return Err(error),
         }
     }
-    opening.record(&*env.segment_files.storage, &env.directory)?;
+    match opening.record(&*env.segment_files.storage, &env.directory) {
+        Ok(()) => {}
+        // The log opens on a full disk, too. The former record and its mark stay.
+        Err(error) if error.kind() == ErrorKind::NoSpace => {
+            report.warnings.push(format!("the opening of the log cannot be recorded: {error}"));
+            if let Some(shared) = shared {
+                opening.unmark(&**shared);
+            }
+            return Ok(opening);
+        }
+        Err(error) => return Err(error),
+    }
     if let Some(shared) = shared {
         opening.remove_other_marks(&**shared)?;
     }

@@ -184,7 +184,10 @@ pub(crate) fn open(
         }
     };
     let partition = Partition::new(env, catalog, owner, files, segments);
-    if recovered.fenced.is_none() && !survivors.is_empty() {
+    if recovered.fenced.is_some() {
+        // They stay in shared memory, and count as messages that closing the log leaves there.
+        partition.files.lock().survivors = survivors;
+    } else if !survivors.is_empty() {
         let segments_end = {
             let mut owner = partition.owner.lock();
             owner.awaits_survivors = true;
@@ -239,7 +242,8 @@ fn recover(
             files.unused.push(path);
         }
     }
-    if !listing.starts.is_empty() && files.unused.is_empty() {
+    let start = listing.starts.iter().max().map_or(0, |StartName(start)| *start);
+    if start > 0 && files.unused.is_empty() && !listing.segments.is_empty() {
         env.segment_files.storage.sync_directory(&directory)?;
         for name in &listing.starts {
             // A file that stays has no effect.
@@ -258,7 +262,9 @@ fn recover(
         })
         .collect();
     let Some(last) = segments.last() else {
-        let owner = Owner::new(env, id, incarnation, options, 0, 0, SegmentPosition::first());
+        let segment = SegmentStart { base_offset: start, base_timestamp_us: 0 };
+        let place = SegmentPosition { segment, position: 0 };
+        let owner = Owner::new(env, id, incarnation, options, start, 0, place);
         return Ok((owner, files, segments));
     };
     let end = find_end(env, last)?;

@@ -43,10 +43,10 @@ impl Removal {
         self.waiting.push(completer);
     }
 
-    /// Ends the removal. Returns the completers of the commands that waited for it.
+    /// Returns the completers of the commands that wait for the removal, which was completed or has
+    /// failed. After a failure, the next removal or run of retention goes on with it.
     pub(super) fn end(&mut self, outcome: &Result<()>) -> Completions {
-        let Self { waiting, .. } = take(self);
-        waiting.into_iter().map(|completer| (completer, outcome.clone())).collect()
+        take(&mut self.waiting).into_iter().map(|completer| (completer, outcome.clone())).collect()
     }
 }
 
@@ -65,6 +65,10 @@ impl Partition {
         // Files that could not be removed earlier are removed first. Otherwise an old segment could
         // reappear after a restart, followed by a gap in the offsets.
         self.remove_unused(files)?;
+        if files.removal.is_in_progress() {
+            // It may have failed.
+            self.owner.lock().schedule.wants_removal = true;
+        }
         let snapshot = self.snapshot();
         let followed = snapshot.segments.iter().zip(snapshot.segments.iter().skip(1)).take(most);
         let count = followed

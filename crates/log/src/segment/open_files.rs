@@ -134,7 +134,8 @@ impl<T: Used> Uses<T> {
         let mut after = 0;
         while let Some((time, file)) = self.next_after(after) {
             if close(&file) {
-                self.0.lock().files.remove(&file.used().load(Ordering::Relaxed));
+                // If the file was opened again meanwhile, its new entry stays.
+                self.0.lock().files.remove(&time);
                 return true;
             }
             after = time;

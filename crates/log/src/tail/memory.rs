@@ -216,13 +216,11 @@ impl ChunkPool {
                     }
                     // The region belongs to somebody else. The next one has another name.
                     Err(error) if error.is_about_existing() => continue,
-                    Err(error)
-                        if matches!(
-                            error.kind(),
-                            ErrorKind::NoSpace | ErrorKind::OutOfDescriptors
-                        ) =>
-                    {
-                        refused = Some(error);
+                    Err(error) if error.kind() == ErrorKind::NoSpace => refused = Some(error),
+                    // An eviction would free no descriptor.
+                    Err(error) if error.kind() == ErrorKind::OutOfDescriptors => {
+                        let message = format!("no memory can be shared: {error}");
+                        return Err(Error::new(ErrorKind::Full, message));
                     }
                     Err(error) => return Err(error),
                 }

@@ -1,14 +1,15 @@
 //! Checks what a log says when the shared memory is gone in which its last process may have left
 //! acknowledged messages.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_io::shared_memory::SimSharedMemory;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule};
-use tailwater_io::{Purpose, SharedMemory};
+use tailwater_io::{Purpose, SharedMemory, Storage};
 use tailwater_log::{Durability, Log, PartialBlocks, Partition, Strategy};
 
-use crate::common::{Machine, batch, topic};
+use crate::common::{DIRECTORY, Machine, batch, topic};
 
 /// How the last process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,4 +123,56 @@ fn the_memory_is_kept_if_the_end_cannot_be_recorded() {
     assert_eq!(log.open_report().warnings, [""; 0]);
     log.close().expect("closed");
     assert_eq!(memory.list().expect("a list"), [""; 0]);
+}
+
+/// A log opens and closes on a disk that has no space for the record of it, and nothing counts as
+/// lost afterwards.
+#[test]
+fn a_full_disk_does_not_prevent_opening_or_look_like_a_loss() {
+    for has_former in [false, true] {
+        let machine = if has_former { after(End::Killed) } else { Machine::new(1, true) };
+        let full = FaultRule::new(Fault::NoSpace).path_containing("BOOT.tmp").from(0);
+        machine.storage.set_faults(FaultPlan::none().with(full));
+        let log = machine.open();
+        let warnings = log.open_report().warnings.join("\n");
+        assert!(warnings.contains("cannot be recorded"), "{warnings}");
+        assert!(!warnings.contains("is gone"), "{warnings}");
+        let partition = match has_former {
+            true => log.partitions().pop().expect("the partition"),
+            false => partition(&log),
+        };
+        let end = partition.stats().end_offset;
+        partition.append(&batch(end..end + 5, 10)).expect("an append");
+        log.close().expect("closed");
+        machine.storage.set_faults(FaultPlan::none());
+        let log = machine.open();
+        assert_eq!(log.open_report().warnings, [""; 0]);
+        let partition = log.partitions().pop().expect("the partition");
+        log.run_pending();
+        assert_eq!(partition.stats().end_offset, end + 5);
+        log.close().expect("closed");
+    }
+}
+
+/// Regression test: a log with a damaged partition recorded at its close that nothing was left,
+/// although batches of the partition were still in shared memory.
+#[test]
+fn batches_of_a_damaged_partition_count_as_left() {
+    let mut machine = after(End::Killed);
+    let streams = Path::new(DIRECTORY).join("streams");
+    let directory = streams.join("0/topics/0/partitions");
+    let listed = machine.storage.list(&directory).expect("partitions");
+    let [partition] = &listed[..] else { panic!("{listed:?}") };
+    let directory = directory.join(&partition.name);
+    for entry in machine.storage.list(&directory).expect("files") {
+        machine.storage.remove(&directory.join(entry.name)).expect("removed");
+    }
+    machine.storage.remove_directory(&directory).expect("removed");
+    let log = machine.open();
+    assert!(log.open_report().partitions[0].1.fenced.is_some(), "{:?}", log.open_report());
+    let error = log.close().expect_err("not everything is persisted").to_string();
+    assert!(error.contains("7 messages of 1 partitions"), "{error}");
+    machine.memory = Some(SimSharedMemory::new(1 << 30));
+    let warnings = machine.open().open_report().warnings.join("\n");
+    assert!(warnings.contains("7 acknowledged messages are lost"), "{warnings}");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tailwater_io::Operation;
-use tailwater_io::sim::SimStorage;
+use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_log::{Durability, Log, PartialBlocks, Partition};
 
 use crate::common::{Machine, batch, read_all, topic};
@@ -63,6 +63,29 @@ fn expired_segments_are_removed_together_and_between_appends() {
     // The last segment stays, because a batch was appended to it.
     let stay = [(SEGMENTS - 1, SEGMENTS - 1), (SEGMENTS, SEGMENTS)];
     assert_eq!(read_all(&partition), stay);
+    log.close().expect("closed");
+}
+
+/// A removal whose files could not be removed goes on with the next run of retention.
+#[test]
+fn a_failed_removal_is_continued() {
+    let machine = Machine::new(1, false);
+    let (log, partition) = partition_with_segments(&machine);
+    let disk = &machine.storage;
+    disk.start_recording();
+    let fails = FaultRule::new(Fault::InputOutput).operation(Operation::Remove).from(70);
+    disk.set_faults(FaultPlan::none().with(fails));
+    let removed = partition.delete_segments(150, u64::MAX);
+    log.run_pending();
+    removed.wait().expect_err("files cannot be removed");
+    assert_eq!(partition.stats().start_offset, 150);
+    disk.set_faults(FaultPlan::none());
+    let retained = partition.retain();
+    log.run_pending();
+    retained.wait().expect("the removal goes on");
+    assert!(count(disk, Operation::Remove) >= 300);
+    let expected: Vec<_> = (150..SEGMENTS).map(|it| (it, it)).collect();
+    assert_eq!(read_all(&partition), expected);
     log.close().expect("closed");
 }
 

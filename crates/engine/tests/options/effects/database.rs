@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use tailwater::{Db, WriteOptions};
+use tailwater_io::descriptors::Exhausted;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
@@ -234,17 +235,21 @@ effects! {
         options.set_inline_background(false);
         let db = Db::open(DB, &options).expect("a new database");
         let family = db.cf_handle("default").expect("a column family");
-        // A log that lacks space is a failure that refuses writes. Resuming fails, too, since it
-        // creates a log.
-        let fails = |operation| FaultRule::new(Fault::NoSpace).operation(operation).from(0);
-        let sync = fails(Operation::Sync).purpose(Purpose::Wal);
-        disk.set_faults(FaultPlan::none().with(sync).with(fails(Operation::Create)));
+        // The directory of a new log cannot be synced for lack of descriptors, which is a failure
+        // that refuses writes. Resuming fails, too, since it creates a log.
+        db.put_cf_opt(&family, b"a", b"0", &WriteOptions::new()).expect("a put");
+        db.flush_cf(&family).expect("a flush");
+        let fails = |operation| {
+            FaultRule::new(Fault::NoDescriptor(Exhausted::Process)).operation(operation).from(0)
+        };
+        let faults = [Operation::SyncDirectory, Operation::Create].map(fails);
+        disk.set_faults(faults.into_iter().fold(FaultPlan::none(), FaultPlan::with));
         let synced = WriteOptions::new().with_sync(true);
         assert!(db.put_cf_opt(&family, b"a", b"1", &synced).is_err());
         until(|| log(&disk).contains("attempt 2 of 2 to resume failed"));
         assert!(db.background_error().is_some());
         disk.set_faults(FaultPlan::none());
-        db.resume().expect("there is space");
+        db.resume().expect("descriptors are available");
     }
 
     compactions_are_checked_periodically shows "max_compaction_trigger_wakeup_seconds" {

@@ -137,7 +137,6 @@ where
         session,
         stream,
         input: Input::new(),
-        kept: None,
         login_by,
         evictions: 0,
         ended: Box::pin(ended),
@@ -162,9 +161,6 @@ struct Connection<'a, S> {
     session: &'a Arc<Session>,
     stream: S,
     input: Input,
-    /// The reservation of the memory that the input buffer keeps of the last body; `None` if it
-    /// keeps none.
-    kept: Option<Reservation>,
     login_by: Deadline,
     /// Number of evictions on this connection since the last successful login. An eviction ends the
     /// session because of an invalid request.
@@ -198,6 +194,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             Ok(head) => head,
             Err(invalid) => {
                 self.state.metrics.refused("invalid_header");
+                self.input.release();
                 self.evict(invalid.client, invalid.reason).await?;
                 return self.skip(body_bytes).await;
             }
@@ -213,10 +210,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         self.session.touch();
         let done = match self.answer(&head, body.freeze(), reservation.as_ref()).await? {
             Answer::Reply(done) => done,
-            Answer::Evict(reason) => return self.evict(head.client, reason).await,
+            Answer::Evict(reason) => {
+                self.input.shrink();
+                drop(reservation);
+                return self.evict(head.client, reason).await;
+            }
         };
-        if let Some(reservation) = reservation {
-            self.keep(reservation, done.as_ref().err());
+        match reservation {
+            Some(reservation) if matches!(done, Err(Status::TRANSIENT_NOT_ACCEPTED)) => {
+                // The reservation may have been revoked.
+                self.input.shrink();
+                drop(reservation);
+            }
+            Some(reservation) => self.input.keep(reservation, body_bytes),
+            None => {}
         }
         self.finish(&head, done, body_bytes, began).await
     }
@@ -261,25 +268,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         self.skip(rest).await
     }
 
-    /// Keeps the reservation of a body's memory as long as the input buffer keeps that memory.
-    fn keep(&mut self, reservation: Reservation, error: Option<&Status>) {
-        if error == Some(&Status::TRANSIENT_NOT_ACCEPTED) {
-            // The reservation may have been revoked.
-            self.input.shrink();
-        } else if self.input.is_large() {
-            reservation.progress().restart(Duration::ZERO);
-            self.kept = Some(reservation);
-        }
-    }
-
-    /// Releases the memory that the input buffer keeps of the last body.
-    fn forget_kept(&mut self) {
-        if self.input.is_large() {
-            self.input.shrink();
-        }
-        self.kept = None;
-    }
-
     /// Closes the connection if its client uses the earlier protocol. The first frame of such a
     /// client is shorter than a header of this protocol. Without this check, the server would wait
     /// for the rest of the header, and the client for a reply.
@@ -317,20 +305,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
         loop {
             let is_large = self.input.is_large();
-            let waiting = self.kept.as_ref().map(|kept| kept.progress().wait());
             let read = tokio::select! {
                 biased;
                 end = &mut self.ended => return Err(end),
                 () = sleep_until(self.login_by), if login_by.is_some() => return Err(late()),
                 read = self.input.read(&mut self.stream) => Some(read?),
-                () = revoked(self.kept.as_ref()) => None,
                 () = sleep(IDLE), if is_large => None,
             };
-            drop(waiting);
             match read {
                 Some(true) => return Ok(()),
                 Some(false) => return Err(End::Closed),
-                None => self.forget_kept(),
+                None => self.input.release(),
             }
         }
     }
@@ -427,7 +412,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let Body { content, reservation } = body;
         let length = content.length();
         if length > UNCOUNTED_BYTES {
-            self.forget_kept();
+            self.input.release();
         }
         let reservation = match &content {
             Content::Bytes(_) => {
@@ -442,17 +427,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let pace = self.pace();
         let write = output::write(&mut self.stream, frame, pace, &self.state.in_flight);
         let mut write = std::pin::pin!(write);
-        tokio::select! {
-            biased;
-            written = &mut write => written?,
-            end = &mut self.ended => {
-                // The request has been executed, so the client gets a short time to read the reply
-                // before the connection ends.
-                let _ = timeout(CLOSING, write).await;
-                return Err(end);
+        loop {
+            tokio::select! {
+                biased;
+                written = &mut write => return written.map(|()| total),
+                end = &mut self.ended => {
+                    // The request has been executed, so the client gets a short time to read the
+                    // reply before the connection ends.
+                    let _ = timeout(CLOSING, write).await;
+                    return Err(end);
+                }
+                () = self.input.revoked() => {}
             }
+            self.input.release();
         }
-        Ok(total)
     }
 
     /// Notifies the client that its session was ended because of an invalid request. The client may

@@ -52,8 +52,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             return Ok(Received::Refused { status, bytes: length });
         }
         // The input buffer may still have the memory of the last body, with its reservation.
-        let same = self.kept.take().filter(|kept| kept.is_in_share_of(&reservation));
-        let mut reservation = same.unwrap_or(reservation);
+        let mut reservation = self.input.reservation(reservation);
         reservation.progress().restart(PATIENCE);
         while self.input.length() < length {
             let arrived = self.input.length();
@@ -61,9 +60,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             let bytes = length.min(arrived + advance);
             unless(&mut self.ended, reservation.grow(bytes)).await?;
             if !self.fill_reserved(bytes, length, &reservation).await? {
-                drop(reservation);
                 let bytes = length.saturating_sub(self.input.length());
                 self.input.clear();
+                drop(reservation);
                 return Ok(Received::Refused { status: Status::TRANSIENT_NOT_ACCEPTED, bytes });
             }
         }

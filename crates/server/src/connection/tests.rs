@@ -282,3 +282,37 @@ async fn replies_over_tls_have_a_time_limit() {
     timeout(LONG, pings).await.expect("the connection is closed in time").expect("no panic");
     server.shutdown().await.expect("the server shuts down");
 }
+
+/// Regression test: the memory of a body could be revoked only until the first byte of the next
+/// frame arrived. Clients that sent that byte and no more, or did not read the reply, kept the
+/// memory from others.
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_of_the_last_body_is_revoked_whatever_its_client_does() {
+    const BODY: usize = 32 << 10;
+    let directory = tempfile::tempdir().expect("a directory");
+    let settings = [
+        ("limits.in_flight_bytes_max", "1 MiB"),
+        ("message_bus.max_message_size", "1 MiB"),
+        ("limits.stall_timeout", "5 m"),
+    ];
+    let server = server(directory.path(), &settings).await;
+    let state = server.state();
+    for is_reply_read in [true, false] {
+        let (mut client, stream) = duplex(64);
+        let served = connect(state, stream, true);
+        let request = frame(codes::GET_STREAM_CODE, &[0xff; BODY]);
+        client.write_all(&request).await.expect("a request");
+        if is_reply_read {
+            let mut reply = [0; 256];
+            let read = tokio::io::AsyncReadExt::read_exact(&mut client, &mut reply);
+            timeout(LONG, read).await.expect("an answer in time").expect("an answer");
+            client.write_all(&[0]).await.expect("a byte");
+        }
+        // The share of small requests has 128 KiB.
+        let mut other = state.in_flight.request(128 << 10).expect("counted");
+        timeout(LONG, other.grow(128 << 10)).await.expect("memory");
+        drop((other, client));
+        timeout(LONG, served).await.expect("the connection ends in time").expect("no panic");
+    }
+    server.shutdown().await.expect("the server shuts down");
+}

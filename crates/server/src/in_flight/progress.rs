@@ -41,8 +41,14 @@ impl Progress {
     /// Begins again: forgets the bytes and the time so far.
     pub(crate) fn restart(&self, patience: Duration) {
         self.moved.store(0, Ordering::Relaxed);
-        let mut times = self.times.lock();
-        (times.patience, times.waited) = (patience, Duration::ZERO);
+        let waited = Duration::ZERO;
+        *self.times.lock() = Times { patience, waited, waiting_since: None };
+    }
+
+    /// Counts as behind until the next [`Self::restart`]: nothing is transferred.
+    pub(crate) fn idle(&self) {
+        self.restart(Duration::ZERO);
+        self.times.lock().waiting_since = Some(Instant::now());
     }
 
     /// Counts bytes that were moved.

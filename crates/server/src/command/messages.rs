@@ -14,7 +14,7 @@ use tailwater_log::{
     Appended, CatalogSnapshot, Error, ErrorKind, Partition, PartitionId, TopicId, VerifiedBatch,
 };
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 use xxhash_rust::xxh32::xxh32;
 
@@ -149,27 +149,47 @@ async fn append(
     bytes: usize,
     memory: Option<&Reservation>,
 ) -> Result<u64, Status> {
-    let wait = async {
-        loop {
-            let freed = Arc::new(Notify::new());
-            let wake = Arc::clone(&freed);
-            let (target, batch) = (Arc::clone(partition), Arc::clone(batch));
-            let append = move || target.try_append_or(&batch, move || wake.notify_one());
+    let attempt = |freed: Arc<Notify>| {
+        let (target, batch) = (Arc::clone(partition), Arc::clone(batch));
+        let append = move || target.try_append_or(&batch, move || freed.notify_one());
+        async move {
             match run(bytes, append).await? {
-                Err(error) if error.kind() == ErrorKind::Full => {
-                    wait_for_space(&freed, memory).await?;
-                }
-                appended => return appended.map_err(|error| append_status(partition, &error)),
+                Err(error) if error.kind() == ErrorKind::Full => Ok(None),
+                appended => appended.map(Some).map_err(|error| append_status(partition, &error)),
             }
         }
     };
+    let appended: Appended = when_space(attempt, memory).await?;
+    appended.ticket.await.map_err(|error| append_status(partition, &error))?;
+    Ok(appended.base_offset)
+}
+
+/// Attempts an append until there is space for it: as long as it returns `None`, the next attempt
+/// follows when the [`Notify`] is notified. Only the waits between the attempts have a time limit.
+/// An append that has begun is awaited, because it may succeed.
+///
+/// # Errors
+/// The errors of the append. Not accepted, if there is no space within [`FULL_TIMEOUT`], or the
+/// memory that the request holds is revoked.
+async fn when_space<T, F>(
+    mut attempt: impl FnMut(Arc<Notify>) -> F,
+    memory: Option<&Reservation>,
+) -> Result<T, Status>
+where
+    F: Future<Output = Result<Option<T>, Status>>,
+{
     if let Some(memory) = memory {
         memory.progress().restart(FULL_PATIENCE);
     }
-    let appended = timeout(FULL_TIMEOUT, wait).await;
-    let appended: Appended = appended.unwrap_or(Err(Status::TRANSIENT_NOT_ACCEPTED))?;
-    appended.ticket.await.map_err(|error| append_status(partition, &error))?;
-    Ok(appended.base_offset)
+    let end = Instant::now() + FULL_TIMEOUT;
+    loop {
+        let freed = Arc::new(Notify::new());
+        if let Some(done) = attempt(Arc::clone(&freed)).await? {
+            return Ok(done);
+        }
+        let waited = timeout_at(end, wait_for_space(&freed, memory)).await;
+        waited.unwrap_or(Err(Status::TRANSIENT_NOT_ACCEPTED))?;
+    }
 }
 
 /// Waits until `freed` is notified.
@@ -213,4 +233,41 @@ pub(super) async fn flush(state: &Arc<State>, request: &Request<'_>) -> Outcome 
         Status::CANNOT_SYNC_FILE
     })?;
     Ok(Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::sleep;
+
+    use super::*;
+
+    /// Regression test: the time limit of the wait for space applied to the append, too. A send was
+    /// answered as not accepted although its batch was appended, so the client sent it again.
+    #[tokio::test(start_paused = true)]
+    async fn an_append_that_has_begun_is_awaited() {
+        let slow = |_| async {
+            sleep(2 * FULL_TIMEOUT).await;
+            Ok(Some(7))
+        };
+        assert_eq!(when_space(slow, None).await, Ok(7));
+        let mut attempts = 0;
+        let slow_after_a_wait = |freed: Arc<Notify>| {
+            attempts += 1;
+            let done = (attempts == 2).then_some(7);
+            async move {
+                sleep(FULL_TIMEOUT - Duration::from_secs(1)).await;
+                freed.notify_one();
+                Ok(done)
+            }
+        };
+        assert_eq!(when_space(slow_after_a_wait, None).await, Ok(7));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_send_without_space_is_not_accepted_in_the_end() {
+        let full = |_| async { Ok(None::<u8>) };
+        let began = Instant::now();
+        assert_eq!(when_space(full, None).await, Err(Status::TRANSIENT_NOT_ACCEPTED));
+        assert_eq!(began.elapsed().as_secs(), FULL_TIMEOUT.as_secs());
+    }
 }

@@ -217,8 +217,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             }
         };
         match reservation {
-            Some(reservation) if matches!(done, Err(Status::TRANSIENT_NOT_ACCEPTED)) => {
-                // The reservation may have been revoked.
+            Some(reservation) if reservation.is_revoked() => {
                 self.input.shrink();
                 drop(reservation);
             }

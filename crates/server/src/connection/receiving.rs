@@ -54,20 +54,32 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         // The input buffer may still have the memory of the last body, with its reservation.
         let mut reservation = self.input.reservation(reservation);
         reservation.progress().restart(PATIENCE);
+        if !self.fill_counted(length, &mut reservation).await? {
+            let bytes = self.input.discard(length);
+            drop(reservation);
+            return Ok(Received::Refused { status: Status::TRANSIENT_NOT_ACCEPTED, bytes });
+        }
+        Ok(Received::Body(self.input.take_body(length), Some(reservation)))
+    }
+
+    /// Reads until the input buffer contains a body of `length` bytes, for which memory is reserved
+    /// as it arrives. Returns false if the reservation is revoked.
+    async fn fill_counted(
+        &mut self,
+        length: usize,
+        reservation: &mut Reservation,
+    ) -> Result<bool, End> {
         while self.input.length() < length {
             let arrived = self.input.length();
             let advance = arrived.clamp(ADVANCE_BYTES_MIN, SMALL_BYTES);
             let bytes = length.min(arrived + advance);
-            unless(&mut self.ended, reservation.grow(bytes)).await?;
-            if !self.fill_reserved(bytes, length, &reservation).await? {
-                let bytes = length.saturating_sub(self.input.length());
-                self.input.clear();
-                drop(reservation);
-                return Ok(Received::Refused { status: Status::TRANSIENT_NOT_ACCEPTED, bytes });
+            if !unless(&mut self.ended, reservation.grow(bytes)).await?
+                || !self.fill_reserved(bytes, length, reservation).await?
+            {
+                return Ok(false);
             }
         }
-        unless(&mut self.ended, reservation.grow(length)).await?;
-        Ok(Received::Body(self.input.take_body(length), Some(reservation)))
+        unless(&mut self.ended, reservation.grow(length)).await
     }
 
     /// Reads until the input buffer contains the first `bytes` bytes of a body of `length` bytes.

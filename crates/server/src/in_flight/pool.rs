@@ -226,18 +226,30 @@ impl Reservation {
 
     /// Grows the reservation to `bytes`; waits until the memory is free. A reservation that is
     /// larger stays as it is.
-    pub(crate) async fn grow(&mut self, bytes: usize) {
+    ///
+    /// Returns false if the reservation is revoked, which the caller must then release. Others
+    /// count on its memory, so it must not wait for more.
+    pub(crate) async fn grow(&mut self, bytes: usize) -> bool {
+        if self.is_revoked() {
+            return false;
+        }
         let more = self.missing(bytes);
         if more == 0 || self.grow_in_lane(more) || self.try_grow(bytes) {
-            return;
+            return true;
         }
-        if self.pool.take(more).await {
+        let is_lane = tokio::select! {
+            biased;
+            is_lane = self.pool.take(more) => is_lane,
+            () = self.revoked() => return false,
+        };
+        if is_lane {
             self.lane_units = Some(0);
             self.grow_in_lane(more);
         } else {
             self.units += more;
             self.note();
         }
+        true
     }
 
     /// Takes `more` units from the lane. Returns false if the lane does not belong to this
@@ -291,11 +303,16 @@ impl Reservation {
         self.holder.is_revoked.store(false, Ordering::Release);
     }
 
+    /// Returns whether the reservation is revoked. The caller must then release it.
+    pub(crate) fn is_revoked(&self) -> bool {
+        self.holder.is_revoked.load(Ordering::Acquire)
+    }
+
     /// Waits until the reservation is revoked. The caller must then release it.
     pub(crate) async fn revoked(&self) {
         loop {
             let revoked = self.holder.revoked.notified();
-            if self.holder.is_revoked.load(Ordering::Acquire) {
+            if self.is_revoked() {
                 return;
             }
             revoked.await;

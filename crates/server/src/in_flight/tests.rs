@@ -156,6 +156,29 @@ async fn reservations_that_wait_for_memory_are_not_revoked() {
     assert_eq!(in_flight.bytes(), 53 * MIB);
 }
 
+/// Regression test: a reservation that was revoked could wait for more memory. Meanwhile it kept
+/// what it had, although others counted on that.
+#[tokio::test(start_paused = true)]
+async fn a_revoked_reservation_does_not_wait_for_more() {
+    for is_revoked_first in [true, false] {
+        let in_flight = in_flight();
+        let [mut slow, mut lane, mut waiting] = [(); 3].map(|()| request(&in_flight, MIB));
+        slow.grow(15 * MIB).await;
+        lane.grow(MIB).await;
+        let progress = Arc::clone(slow.progress());
+        let mut wait = Some(progress.wait());
+        sleep(LONG).await;
+        let mut waiting = pin!(waiting.grow(MIB));
+        if is_revoked_first {
+            assert!(!is_ready(&mut waiting).await && slow.is_revoked());
+            wait = None;
+        }
+        assert_eq!(timeout(LONG, slow.grow(16 * MIB)).await, Ok(false));
+        drop((wait, slow));
+        assert!(timeout(LONG, waiting).await.is_ok());
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_growing_reply_leaves_a_quarter_of_the_share_free() {
     let in_flight = in_flight();

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::*;
 
@@ -131,6 +131,29 @@ async fn reservations_that_are_behind_are_revoked_the_furthest_first() {
     assert!(!is_ready(&mut another).await);
     assert!(is_ready(held[3].revoked()).await && !is_ready(held[5].revoked()).await);
     drop(waits);
+}
+
+/// Regression test: a client that had moved 60 MiB fast could then stall for 60 s, and keep its
+/// memory although others waited.
+#[tokio::test(start_paused = true)]
+async fn a_client_that_was_fast_may_not_stall_for_long() {
+    let progress = Progress::new(PATIENCE);
+    let wait = progress.wait();
+    for _ in 0..60 {
+        progress.add(MIB);
+    }
+    sleep(Duration::from_millis(1050)).await;
+    assert_eq!(progress.lag(Instant::now()), None);
+    sleep(Duration::from_millis(100)).await;
+    assert_eq!(progress.lag(Instant::now()), Some(Duration::from_millis(50)));
+    drop(wait);
+    assert_eq!(progress.lag(Instant::now()), None, "it does not wait");
+    // What it is behind is not forgotten, until it has caught up.
+    let _wait = progress.wait();
+    progress.add(MIB / 100);
+    assert!(progress.lag(Instant::now()).is_some());
+    progress.add(MIB / 10);
+    assert_eq!(progress.lag(Instant::now()), None);
 }
 
 /// A reservation that waits for memory does not lose the memory that it has, even if its client is

@@ -316,3 +316,51 @@ async fn memory_of_the_last_body_is_revoked_whatever_its_client_does() {
     }
     server.shutdown().await.expect("the server shuts down");
 }
+
+/// Regression test: polls of large batches kept the memory for one read of small messages while
+/// they waited for their turn to read. 64 of them stopped all polls of small messages.
+#[tokio::test(flavor = "multi_thread")]
+async fn polls_that_wait_for_their_turn_take_no_memory_of_small_polls() {
+    const SMALL: usize = 100_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let topic = {
+        let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
+        let topic = topic(&log);
+        let partition = log.partition(topic.partition(0)).expect("a partition");
+        for bytes in [4 << 20, SMALL] {
+            let mut batch = Builder::new(0);
+            batch.push(1, 0, &vec![7; bytes], b"").expect("a message");
+            drop(partition.append(&batch.finish()).expect("an append"));
+        }
+        log.close().expect("closed");
+        topic
+    };
+    // The share of small replies has 2 MiB.
+    let settings =
+        [("limits.in_flight_bytes_max", "16 MiB"), ("message_bus.max_message_size", "16 MiB")];
+    let server = server(directory.path(), &settings).await;
+    let state = server.state();
+    let mut turns = Vec::new();
+    while let Ok(turn) = timeout(Duration::from_millis(10), state.in_flight.large_read()).await {
+        turns.push(turn);
+    }
+    let mut waiting = Vec::new();
+    for _ in 0..4 {
+        waiting.push(poll_without_reading(state, topic, 0).await);
+    }
+    sleep(Duration::from_millis(300)).await;
+    let (mut client, served) = poll_without_reading(state, topic, 1).await;
+    let mut reply = vec![0; SMALL];
+    let read = tokio::io::AsyncReadExt::read_exact(&mut client, &mut reply);
+    timeout(LONG, read).await.expect("an answer in time").expect("an answer");
+    // The others are answered when it is their turn.
+    drop(turns);
+    for (client, _) in &mut waiting {
+        let mut reply = vec![0; 4 << 20];
+        let read = tokio::io::AsyncReadExt::read_exact(client, &mut reply);
+        timeout(LONG, read).await.expect("an answer in time").expect("an answer");
+    }
+    drop((waiting, client));
+    timeout(LONG, served).await.expect("the connection ends in time").expect("no panic");
+    server.shutdown().await.expect("the server shuts down");
+}

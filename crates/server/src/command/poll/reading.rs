@@ -7,7 +7,9 @@
 //!    as need not be reserved. If that is not everything, it waits for the memory.
 //! 2. A batch beyond one read is read as a whole if its memory is free at once. Otherwise it is
 //!    read in parts when they can be sent. To find the wanted messages of such a batch, the log may
-//!    have to read all of it, so only a few polls do this concurrently.
+//!    have to read all of it, so only a few polls do this concurrently. The others have no memory
+//!    reserved while they wait for their turn. The messages that are found in such a batch are
+//!    reserved afterwards.
 //! 3. If the poll wants more messages, further reads follow as long as memory is free.
 
 use std::sync::Arc;
@@ -85,13 +87,34 @@ async fn read_first(
     if let Some(polled) = try_read_segments(state, &partition, strategy, count, READ_BYTES).await? {
         return Ok(polled);
     }
-    let _turn = state.in_flight.large_read().await;
+    read_large(state, reply, strategy, count).await
+}
+
+/// Reads the first messages of a poll, which are in a batch beyond one read.
+///
+/// Polls hold no memory while they wait for their turn, and do not wait for memory while it is
+/// their turn: they would wait for each other.
+async fn read_large(
+    state: &State,
+    reply: &mut PollReply,
+    strategy: Strategy,
+    count: u32,
+) -> Result<Polled, Status> {
+    let partition = Arc::clone(reply.partition());
+    reply.reserve_only_held();
+    let turn = state.in_flight.large_read().await;
     let polled = read_segments(state, &partition, strategy, count, READ_BYTES).await?;
-    if polled.stored.is_none() || !reply.try_reserve(&state.in_flight, polled.length()) {
-        return Ok(polled);
+    let (strategy, count, bytes) =
+        (Strategy::Offset(polled.first_offset), polled.count, polled.length());
+    match (&polled.stored, reply.try_reserve(&state.in_flight, bytes)) {
+        (Some(_), true) => read_segments(state, &partition, strategy, count, bytes).await,
+        (Some(_), false) | (None, true) => Ok(polled),
+        (None, false) => {
+            drop((polled, turn));
+            reply.reserve(&state.in_flight, READ_BYTES).await;
+            read_segments(state, &partition, strategy, count, READ_BYTES).await
+        }
     }
-    let (strategy, bytes_max) = (Strategy::Offset(polled.first_offset), polled.length());
-    read_segments(state, &partition, strategy, polled.count, bytes_max).await
 }
 
 /// Returns whether there are more messages after a poll that has not got `count` messages.
@@ -130,14 +153,20 @@ async fn read_more(
     }
     let partition = Arc::clone(reply.partition());
     let strategy = Strategy::Offset(end);
+    let held = reply.counted_bytes();
     let more = match read_memory(&partition, strategy, rest).ok()? {
         Some(more) => more,
-        None if reply.try_reserve(&state.in_flight, reply.counted_bytes() + READ_BYTES) => {
+        None if reply.try_reserve(&state.in_flight, held + READ_BYTES) => {
             match try_read_segments(state, &partition, strategy, rest, READ_BYTES).await.ok()? {
                 Some(more) => more,
                 None => {
+                    reply.reserve_only_held();
                     let _turn = state.in_flight.large_read().await;
-                    read_segments(state, &partition, strategy, rest, READ_BYTES).await.ok()?
+                    let more = read_segments(state, &partition, strategy, rest, READ_BYTES).await;
+                    let more = more.ok()?;
+                    let fits = more.stored.is_some()
+                        || reply.try_reserve(&state.in_flight, held + more.length());
+                    fits.then_some(more)?
                 }
             }
         }

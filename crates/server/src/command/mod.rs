@@ -30,7 +30,7 @@ use tailwater_log::Error;
 
 pub(crate) use login::login;
 pub(crate) use options::{apply_config, imported_options};
-pub(crate) use poll::{PollReply, Release};
+pub(crate) use poll::{PollReply, Release, Unread};
 
 use crate::in_flight::Reservation;
 use crate::protocol::Head;

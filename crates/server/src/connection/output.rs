@@ -7,12 +7,14 @@
 
 use std::io::{self, IoSlice};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::time::{Instant, sleep};
 
 use super::pace::Pace;
 use super::{End, revoked};
-use crate::command::{Content, PollReply, Release};
+use crate::command::{Content, PollReply, Release, Unread};
 use crate::in_flight::{InFlight, PATIENCE, Progress, Reservation};
 use crate::protocol::ReplyStart;
 
@@ -22,6 +24,10 @@ const SLICES: usize = 64;
 const COPIED_BYTES: usize = 8 << 10;
 /// Number of bytes after which the memory of the bytes that have been written is given back.
 const STEP_BYTES: usize = 1 << 20;
+/// First pause before a read is repeated because the process had too many files open. Each pause
+/// is twice as long as the last one, up to [`RETRY_MAX`].
+const RETRY_MIN: Duration = Duration::from_millis(10);
+const RETRY_MAX: Duration = Duration::from_secs(1);
 
 /// A reply.
 pub(super) struct Frame {
@@ -112,7 +118,7 @@ where
     let mut start = start;
     while !(start.is_empty() && reply.is_done()) {
         if start.is_empty() && !reply.is_next_held() {
-            reply.hold_next(in_flight).await.map_err(|_| End::Unreadable)?;
+            hold_next(&mut reply, pace.stall, in_flight).await?;
         }
         let before = progress.moved();
         let release = write_held(stream, start, &reply, pace, &progress).await?;
@@ -126,6 +132,44 @@ where
     }
     pace.run(&progress, stream.flush()).await.ok_or(SLOW)??;
     Ok(())
+}
+
+/// Reads the next bytes of a reply. If the process has too many files open, the read is repeated,
+/// but not longer than `patience`: the reply has begun, so giving up ends the connection.
+async fn hold_next(
+    reply: &mut PollReply,
+    patience: Duration,
+    in_flight: &InFlight,
+) -> Result<(), End> {
+    let mut retries = Retries { end: Instant::now() + patience, pause: RETRY_MIN };
+    loop {
+        match reply.hold_next(in_flight).await {
+            Ok(()) => return Ok(()),
+            Err(error) => retries.pause_after(error).await?,
+        }
+    }
+}
+
+/// When a read is repeated.
+struct Retries {
+    /// Time after which it is not repeated again.
+    end: Instant,
+    pause: Duration,
+}
+
+impl Retries {
+    /// Waits until a read that ended with `error` can be repeated.
+    ///
+    /// # Errors
+    /// It must not be repeated.
+    async fn pause_after(&mut self, error: Unread) -> Result<(), End> {
+        if error == Unread::Unreadable || Instant::now() >= self.end {
+            return Err(End::Unreadable);
+        }
+        sleep(self.pause).await;
+        self.pause = RETRY_MAX.min(2 * self.pause);
+        Ok(())
+    }
 }
 
 /// Writes `start` and then bytes of the reply that are held, about [`STEP_BYTES`]. Ends earlier,
@@ -186,4 +230,27 @@ where
         IoSlice::advance_slices(&mut slices, written);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression test: when the process had too many files open for a moment, a reply that had to
+    /// read messages again ended its connection, after its offset had been committed.
+    #[tokio::test(start_paused = true)]
+    async fn a_read_without_descriptors_is_repeated_for_a_limited_time() {
+        const PATIENCE: Duration = Duration::from_secs(30);
+        let began = Instant::now();
+        let mut retries = Retries { end: began + PATIENCE, pause: RETRY_MIN };
+        let mut count = 0;
+        while retries.pause_after(Unread::OutOfDescriptors).await.is_ok() {
+            count += 1;
+        }
+        assert!((30..50).contains(&count), "{count}");
+        assert!((PATIENCE..=PATIENCE + RETRY_MAX).contains(&began.elapsed()));
+        let mut retries = Retries { end: Instant::now() + PATIENCE, pause: RETRY_MIN };
+        let ended = retries.pause_after(Unread::Unreadable).await;
+        assert!(matches!(ended, Err(End::Unreadable)));
+    }
 }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use tailwater_log::{Partition, Piece, Polled, StoredBatch, Strategy};
+use tailwater_log::{ErrorKind, Partition, Piece, Polled, StoredBatch, Strategy};
 use tokio::task::yield_now;
 use tracing::warn;
 
-use super::reply::Unreadable;
+use super::reply::Unread;
 use crate::in_flight::{InFlight, SMALL_BYTES};
 
 /// Maximum size of the messages that one read of the log returns, in bytes.
@@ -108,20 +108,21 @@ impl Extent {
         partition: &Arc<Partition>,
         incarnation: u64,
         in_flight: &InFlight,
-    ) -> Result<Option<Self>, Unreadable> {
+    ) -> Result<Option<Self>, Unread> {
         let (strategy, count) = (Strategy::Offset(self.first_offset), self.count);
         if let Some(stored) = self.stored.clone() {
             match self.hold_part(partition, stored, in_flight).await {
-                Ok(rest) => return Ok(rest),
                 // The segment may have been replaced by a copy without gaps.
-                Err(Unreadable) => self.stored = None,
+                Err(Unread::Unreadable) => self.stored = None,
+                held => return held,
             }
         }
         let reading = Arc::clone(partition);
         let read = move || reading.poll_within(strategy, count, READ_BYTES);
-        let polled = read_again(in_flight, read).await;
-        let polled = polled.filter(|polled| self.is_result(polled, incarnation));
-        let polled = polled.ok_or(Unreadable)?;
+        let polled = read_again(in_flight, read).await?;
+        if !self.is_result(&polled, incarnation) {
+            return Err(Unread::Unreadable);
+        }
         if let Some(stored) = polled.stored {
             self.stored = Some(stored.clone());
             return self.hold_part(partition, stored, in_flight).await;
@@ -137,13 +138,12 @@ impl Extent {
         partition: &Arc<Partition>,
         stored: StoredBatch,
         in_flight: &InFlight,
-    ) -> Result<Option<Self>, Unreadable> {
+    ) -> Result<Option<Self>, Unread> {
         let _turn = in_flight.large_read().await;
         let (reading, from) = (Arc::clone(partition), self.rest.start);
         let bytes_max = self.rest.len().min(READ_BYTES);
         let read = move || reading.read_stored(&stored, from, bytes_max);
-        let pieces = read_again(in_flight, read).await;
-        self.held = Some(Held::new(pieces.ok_or(Unreadable)?));
+        self.held = Some(Held::new(read_again(in_flight, read).await?));
         Ok(self.split(bytes_max))
     }
 
@@ -167,15 +167,15 @@ impl Extent {
 async fn read_again<T: Send + 'static>(
     in_flight: &InFlight,
     read: impl FnOnce() -> tailwater_log::Result<T> + Send + 'static,
-) -> Option<T> {
-    match in_flight.read(read).await {
-        Ok(Ok(read)) => Some(read),
-        Ok(Err(error)) => {
+) -> Result<T, Unread> {
+    let read = in_flight.read(read).await.map_err(|_| Unread::Unreadable)?;
+    read.map_err(|error| match error.kind() {
+        ErrorKind::OutOfDescriptors => Unread::OutOfDescriptors,
+        _ => {
             warn!(%error, "messages of a reply cannot be read again");
-            None
+            Unread::Unreadable
         }
-        Err(_) => None,
-    }
+    })
 }
 
 /// Bytes in memory that are still to be written.

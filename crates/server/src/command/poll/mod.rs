@@ -10,7 +10,7 @@ use iggy_binary_protocol::requests::messages::PollMessagesRequest;
 use iggy_binary_protocol::{KIND_CONSUMER, KIND_CONSUMER_GROUP, WireDecode};
 use tailwater_log::{Consumer, PartitionId, Strategy};
 
-pub(crate) use reply::{PollReply, Release};
+pub(crate) use reply::{PollReply, Release, Unread};
 
 use super::{Body, Request, offsets, resolve};
 use crate::state::State;

@@ -53,10 +53,14 @@ pub(crate) enum Release {
     Tail,
 }
 
-/// The error that the messages of a reply cannot be read again, so that the reply cannot be
-/// completed.
-#[derive(Debug)]
-pub(crate) struct Unreadable;
+/// The error that messages of a reply were not read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unread {
+    /// The process has too many files open. The messages can be read later.
+    OutOfDescriptors,
+    /// The messages cannot be read, so that the reply cannot be completed.
+    Unreadable,
+}
 
 /// Returns the encoded start of a reply's body.
 fn header(partition: u32, last_offset: Option<u64>, count: u32) -> [u8; POLL_HEADER_BYTES] {
@@ -260,8 +264,9 @@ impl PollReply {
     /// free.
     ///
     /// # Errors
-    /// The messages cannot be read, for example because they were removed in the meantime.
-    pub(crate) async fn hold_next(&mut self, in_flight: &InFlight) -> Result<(), Unreadable> {
+    /// The messages cannot be read, for example because they were removed in the meantime. If they
+    /// can be read later, the call can be repeated, and no memory is reserved for them until then.
+    pub(crate) async fn hold_next(&mut self, in_flight: &InFlight) -> Result<(), Unread> {
         let (partition, incarnation) = (Arc::clone(&self.partition), self.incarnation);
         let Some(first) = self.extents.front_mut() else { return Ok(()) };
         if first.hold_from_tail(&partition, incarnation) {
@@ -277,9 +282,15 @@ impl PollReply {
             self.reserve(in_flight, bytes).await;
         }
         let Some(first) = self.extents.front_mut() else { return Ok(()) };
-        if let Some(rest) = first.hold_from_segments(&partition, incarnation, in_flight).await? {
-            self.extents.insert(1, rest);
+        match first.hold_from_segments(&partition, incarnation, in_flight).await {
+            Ok(rest) => {
+                rest.into_iter().for_each(|rest| self.extents.insert(1, rest));
+                Ok(())
+            }
+            Err(error) => {
+                self.reserve_only_held();
+                Err(error)
+            }
         }
-        Ok(())
     }
 }

@@ -5,15 +5,20 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
 
 use iggy::prelude::*;
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, prlimit, setrlimit};
 use tailwater_server::Server;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::sleep;
 
 use crate::common::{config, create_topic, poll, send};
+use crate::fairness::poll_frame_of;
+use crate::repeated::Raw;
 
-/// Environment variable with the limit and the directory of the server, separated by a space. It is
-/// set only in the child process that runs the server.
+/// Environment variable with the limit, the directory and settings of the server, separated by
+/// spaces. It is set only in the child process that runs the server.
 const TASK: &str = "TAILWATER_TEST_LIMITED";
 
 /// Runs a server until standard input ends, and then shuts it down. The tests below start a child
@@ -21,10 +26,15 @@ const TASK: &str = "TAILWATER_TEST_LIMITED";
 #[tokio::test(flavor = "multi_thread")]
 async fn serve() {
     let Ok(task) = std::env::var(TASK) else { return };
-    let (limit, directory) = task.split_once(' ').expect("two words");
-    let limit = Some(limit.parse().expect("a number"));
+    let mut words = task.split(' ');
+    let limit = Some(words.next().and_then(|word| word.parse().ok()).expect("a number"));
     setrlimit(Resource::Nofile, Rlimit { current: limit, maximum: limit }).expect("a limit");
-    let server = Server::start(config(Path::new(&directory), &[])).await.expect("a server");
+    let directory = Path::new(words.next().expect("a directory"));
+    let settings: Vec<(String, String)> = words
+        .map(|word| word.split_once('=').expect("a setting"))
+        .map(|(key, value)| (key.to_owned(), value.to_owned()))
+        .collect();
+    let server = Server::start(config(directory, &settings)).await.expect("a server");
     println!("\nserving {}", server.addresses().tcp.expect("an address"));
     let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
     ended.await.expect("a thread").expect("the end of the input");
@@ -42,9 +52,14 @@ struct Limited {
 
 impl Limited {
     fn start(limit: usize, directory: &Path) -> Self {
+        Self::start_with(limit, directory, "")
+    }
+
+    /// Starts a server with settings, each of which follows a space.
+    fn start_with(limit: usize, directory: &Path, settings: &str) -> Self {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
             .args(["descriptors::serve", "--exact", "--nocapture"])
-            .env(TASK, format!("{limit} {}", directory.display()))
+            .env(TASK, format!("{limit} {}{settings}", directory.display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -61,6 +76,12 @@ impl Limited {
         let client = IggyClient::from_connection_string(&url).expect("a client");
         client.connect().await.expect("a connection");
         client
+    }
+
+    /// Changes the soft limit on the files that the server has open.
+    fn limit(&self, limit: u64, maximum: u64) {
+        let limit = Rlimit { current: Some(limit), maximum: Some(maximum) };
+        prlimit(Some(Pid::from_child(&self.child)), Resource::Nofile, limit).expect("a limit");
     }
 
     /// Shuts the server down. It must have persisted everything.
@@ -145,6 +166,57 @@ async fn more_partitions_than_descriptors_keep_their_messages() {
     }
     let server = Limited::start(150, scratch.path());
     assert_all_hold(&server.client().await, PARTITIONS, &expected).await;
+    server.stop();
+}
+
+/// Regression test: when the process had too many files open for a moment, a reply that had to read
+/// messages ended its connection in the middle.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_has_begun_waits_for_descriptors() {
+    const LIMIT: u64 = 200;
+    const PARTITIONS: u32 = 20;
+    const LARGE: usize = 40 << 20;
+    const NOT_ACCEPTED: u32 = 58;
+    // The reply is too large for its share of the memory, so it is read in parts.
+    const SETTINGS: &str = " limits.in_flight_bytes_max=96MiB message_bus.max_message_size=48MiB";
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let server = Limited::start_with(LIMIT as usize, scratch.path(), SETTINGS);
+    let client = server.client().await;
+    create_topic(&client, PARTITIONS).await;
+    send(&client, 0, &["x".repeat(LARGE)]).await;
+    send_to_all(&client, PARTITIONS, "small").await;
+    drop(client);
+    server.stop();
+    let server = Limited::start_with(LIMIT as usize, scratch.path(), SETTINGS);
+    let mut raw = Raw::connect_to(server.address, 1).await;
+    let mut other = Raw::connect_to(server.address, 2).await;
+    raw.login().await;
+    other.login().await;
+    raw.stream.write_all(&poll_frame_of(&raw, 0, 0)).await.expect("a write");
+    let mut start = vec![0; 1 << 20];
+    raw.stream.read_exact(&mut start).await.expect("a part");
+    // Polls that need descriptors close the segment of the large message.
+    server.limit(10, LIMIT);
+    let mut polls = (1..PARTITIONS).cycle();
+    let mut refused = 0;
+    while refused < PARTITIONS {
+        let partition = polls.next().expect("a partition");
+        other.stream.write_all(&poll_frame_of(&other, partition, 0)).await.expect("a write");
+        refused += u32::from(other.answer().await.status == NOT_ACCEPTED);
+    }
+    let size = u32::from_le_bytes(start[48..52].try_into().expect("four bytes")) as usize;
+    let mut rest = vec![0; size - start.len()];
+    let reading = tokio::spawn(async move {
+        let read = raw.stream.read_exact(&mut rest).await;
+        (read, rest)
+    });
+    // The reply needs a descriptor meanwhile.
+    sleep(Duration::from_millis(500)).await;
+    server.limit(LIMIT, LIMIT);
+    let (read, rest) = reading.await.expect("no panic");
+    read.expect("the whole reply");
+    assert!(size > LARGE && rest.ends_with(&[b'x'; 1000]));
+    drop(other);
     server.stop();
 }
 

@@ -36,11 +36,16 @@ async fn answer(raw: &mut Raw) -> Answer {
 
 /// Returns a request that polls one message of partition 0, from an offset.
 fn poll_frame(raw: &Raw, offset: u64) -> Vec<u8> {
+    poll_frame_of(raw, 0, offset)
+}
+
+/// Returns a request that polls one message of a partition, from an offset.
+pub(crate) fn poll_frame_of(raw: &Raw, partition: u32, offset: u64) -> Vec<u8> {
     let request = PollMessagesRequest {
         consumer: WireConsumer::consumer(WireIdentifier::numeric(1)),
         stream_id: WireIdentifier::named("s").expect("a name"),
         topic_id: WireIdentifier::named("t").expect("a name"),
-        partition_id: Some(0),
+        partition_id: Some(partition),
         strategy: WirePollingStrategy::offset(offset),
         count: 1,
         auto_commit: false,

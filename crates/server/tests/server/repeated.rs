@@ -1,6 +1,8 @@
 //! Tests of requests that are repeated with the same number, and other tests that send hand-made
 //! frames.
 
+use std::net::SocketAddr;
+
 use bytes::BytesMut;
 use iggy::prelude::PollingStrategy;
 use iggy_binary_protocol::consensus::{Command, ReplyHeader, RequestHeader};
@@ -34,7 +36,11 @@ pub(crate) struct Answer {
 
 impl Raw {
     pub(crate) async fn connect(scene: &Scene, client: u128) -> Self {
-        let stream = TcpStream::connect(scene.address()).await.expect("a connection");
+        Self::connect_to(scene.address(), client).await
+    }
+
+    pub(crate) async fn connect_to(address: SocketAddr, client: u128) -> Self {
+        let stream = TcpStream::connect(address).await.expect("a connection");
         Self { stream, client, session: 0 }
     }
 

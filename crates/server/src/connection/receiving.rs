@@ -72,7 +72,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         while self.input.length() < length {
             let arrived = self.input.length();
             let advance = arrived.clamp(ADVANCE_BYTES_MIN, SMALL_BYTES);
-            let bytes = length.min(arrived + advance);
+            // The memory of the last body may be reserved already.
+            let bytes = length.min(reservation.bytes().max(arrived + advance));
             if !unless(&mut self.ended, reservation.grow(bytes)).await?
                 || !self.fill_reserved(bytes, length, reservation).await?
             {

@@ -211,6 +211,11 @@ impl Reservation {
         Arc::ptr_eq(&self.pool, &other.pool)
     }
 
+    /// Returns the number of reserved bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.held() * UNIT
+    }
+
     fn held(&self) -> usize {
         self.units + self.lane_units.unwrap_or(0)
     }
@@ -322,7 +327,7 @@ impl Reservation {
 
 impl fmt::Debug for Reservation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Reservation({} bytes)", self.held() * UNIT)
+        write!(f, "Reservation({} bytes)", self.bytes())
     }
 }
 

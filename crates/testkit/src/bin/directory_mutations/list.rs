@@ -121,7 +121,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "creates no claim for a new column family",
-        file: "db/families.rs",
+        file: "db/creating_families.rs",
         original: "directories.claim(storage, &id, &Needed::default())",
         changed: "if {on} { Ok(()) } else { directories.claim(storage, &id, &Needed::default()) }",
     },
@@ -287,13 +287,13 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "creates a column family in a directory of another database",
-        file: "db/families.rs",
+        file: "db/creating_families.rs",
         original: "directories.check(storage)?;",
         changed: "if !{on} { directories.check(storage)?; }",
     },
     Mutation {
         what: "creates a column family over existing files",
-        file: "db/families.rs",
+        file: "db/creating_families.rs",
         original: "directories.check_unclaimed_are_empty()?;",
         changed: "if !{on} { directories.check_unclaimed_are_empty()?; }",
     },

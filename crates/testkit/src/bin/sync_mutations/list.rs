@@ -347,11 +347,11 @@ pub(crate) const MUTATIONS: [Mutation; 25] = [
         what: "the kernel is not asked for direct I/O",
         changes: &[(
             SYSTEM,
-            "rustix::fs::open(path, flags | OFlags::DIRECT, FILE_MODE)",
+            "rustix::fs::open(path, flags | OFlags::DIRECT, permissions)",
             "rustix::fs::open(
                 path,
                 if {on} { flags } else { flags | OFlags::DIRECT },
-                FILE_MODE,
+                permissions,
             )",
         )],
         tests: KERNEL_MODES,

@@ -356,12 +356,12 @@ mod tests {
                 }
             };
             tokio::select! {
-                            biased;
-                            _ = waiting => panic!("there is only one byte"),
-                            grown = tokio::time::timeout(PATIENCE, other.grow(MIB)) => {
-             assert_eq!(grown, Ok(true));
+                biased;
+                _ = waiting => panic!("there is only one byte"),
+                grown = tokio::time::timeout(PATIENCE, other.grow(MIB)) => {
+                    assert_eq!(grown, Ok(true));
+                }
             }
-                        }
             assert!(!input.is_large() && memory(&mut input) <= 2 * READ_BYTES);
             assert_eq!(in_flight.bytes(), MIB, "that of the other client");
             // Nothing that arrived is lost.

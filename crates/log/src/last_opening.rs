@@ -162,7 +162,8 @@ impl LastOpening {
     }
 
     /// Records this opening in the log's directory, durably. Must be called after all partitions
-    /// are recovered. After an error, the former record may still exist.
+    /// are recovered. The file is replaced by a rename, so a crash or an error leaves the former
+    /// record or this one. A temporary file that is left is overwritten by the next record.
     ///
     /// # Errors
     /// I/O errors.

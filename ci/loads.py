@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 """Runs Apache Iggy's benchmark against `tailwater serve` and Iggy's own server, in turns.
 
-usage: ci/loads.py --bench PATH --iggy PATH [--iggy-config PATH] --tailwater PATH [--stub PATH] [--rate MB] [RUNS]
+usage: ci/loads.py --bench PATH --iggy PATH [--iggy-config PATH] --tailwater PATH [--stub PATH] [--rate MB]
+                   [--load TEXT] [RUNS]
 
 `--bench` and `--iggy` are the programs `iggy-bench` and `iggy-server`, and `--iggy-config` is the
 server's configuration file; `--stub` is the example `discard` of crate tailwater-server, through which
-the producer also runs, to determine the client's own limit. Each run starts its server on an empty
-directory below the current one and, as root, with an empty page cache. Both servers acknowledge a
-message before it is on the device. Prints the medians of RUNS runs (by default 3): MB/s each way, and
-latencies in ms.
+the producer also runs, to determine the client's own limit. `--load` selects the loads whose titles
+contain TEXT. Each run starts its server on an empty directory below the current one and, as root, with
+an empty page cache. Both servers acknowledge a message before it is on the device. Prints the medians
+of RUNS runs (by default 3): MB/s each way, and latencies in ms.
 """
 
 import argparse
@@ -143,6 +144,7 @@ def main():
         parser.add_argument(name, required=True)
     parser.add_argument("--iggy-config")
     parser.add_argument("--stub")
+    parser.add_argument("--load", default="")
     parser.add_argument("--rate", type=int, default=250)
     parser.add_argument("runs", type=int, nargs="?", default=3)
     arguments = parser.parse_args()
@@ -150,6 +152,8 @@ def main():
     print("| load | server | | MB/s | p50 | p99 | p99.9 | p99.99 |")
     print("|---|---|---|---:|---:|---:|---:|---:|")
     for title, load in LOADS.items():
+        if arguments.load not in title:
+            continue
         load = [word.format(both=2 * arguments.rate) for word in load]
         runs = {}
         for _ in range(arguments.runs):

@@ -15,6 +15,7 @@ use crate::catalog::{Catalog, PartitionId, PartitionInfo, StreamInfo};
 use crate::env::Env;
 use crate::guard::LockGuard;
 use crate::last_opening::LastOpening;
+use crate::layout::STREAMS;
 use crate::options::{IoModeChoice, LogOptions, TailMemory};
 use crate::partition::Partition;
 use crate::partition::recovery::{self, Recovered};
@@ -90,10 +91,12 @@ pub(super) fn open_env(
     // Reserved first, because the capacity that is left bounds the number of cursors.
     let reserved = budget.reserve(own_descriptors(options.persisters));
     let read_bytes_max = options.read_ahead_bytes_max;
+    // A filesystem of its own may be mounted there.
+    let streams = directory.join(STREAMS);
+    let tried = if storage.list(&streams).is_ok() { &streams } else { &directory };
     let (append_mode, append_block) =
-        choose(storage, &directory, options.append_io_mode, Access::Write, "append", report)?;
-    let (read_mode, _) =
-        choose(storage, &directory, options.read_io_mode, Access::Read, "read", report)?;
+        choose(storage, tried, options.append_io_mode, Access::Write, "append", report)?;
+    let (read_mode, _) = choose(storage, tried, options.read_io_mode, Access::Read, "read", report)?;
     let block = append_block.max(ALIGNMENT) as u64;
     let shared = shared_memory(options, &directory, report)?;
     let is_shared = shared.is_some() && block == ALIGNMENT as u64;
@@ -257,8 +260,7 @@ pub(super) fn record_opening(
     Ok(opening)
 }
 
-/// Determines the I/O mode for one kind of access, by trying direct I/O in the log's directory.
-/// Returns the effective mode and the alignment it needs, in bytes.
+/// Determines the I/O mode for one kind of access, by trying direct I/O in a directory. Returns the effective mode and the alignment it needs, in bytes.
 fn choose(
     storage: &Arc<dyn Storage>,
     directory: &Path,

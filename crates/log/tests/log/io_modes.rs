@@ -187,6 +187,27 @@ fn a_fallback_is_reported_with_its_reason() {
     assert_eq!(warnings(&|_| (), IoModeChoice::Auto), [""; 0]);
 }
 
+/// Regression test: direct I/O was tried in the log's directory, so that no segment could be opened
+/// in a directory of streams on a filesystem without direct I/O.
+#[test]
+fn direct_io_is_tried_where_the_segments_are() {
+    let machine = Machine::new(6, false);
+    let options = options(&machine, IoModeChoice::Auto, IoModeChoice::Auto);
+    let log = Log::open(DIRECTORY, &options).expect("the log opens");
+    let stream = log.create_stream(None, "stream").expect("a stream");
+    let topic = topic(Durability::Disk, PartialBlocks::Pad);
+    let id = log.create_topic(stream, None, "t", &topic, PARTITIONS).expect("a topic");
+    append(&log, id, 0..5);
+    log.close().expect("the log closes");
+    drop(log);
+    machine.storage.refuse_direct(format!("{DIRECTORY}/streams").as_ref());
+    let log = Log::open(DIRECTORY, &options).expect("the log opens");
+    let warnings = &log.open_report().warnings;
+    assert!(warnings.iter().any(|it| it.contains("streams")), "{warnings:?}");
+    append(&log, id, 5..10);
+    assert_holds(&log, id, 10);
+}
+
 #[test]
 fn a_log_continues_in_another_mode() {
     let machine = Machine::new(5, false);

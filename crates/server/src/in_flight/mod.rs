@@ -34,8 +34,8 @@
 //! once. A batch that is too large for the free memory is not held as a whole, but read and sent in
 //! parts of [`SMALL_BYTES`]. Only a few of these reads are made concurrently, so that smaller reads
 //! wait neither for a processor nor for the device. Messages that such a read finds within a batch
-//! are reserved after it. Other replies are reserved when their size is
-//! known, and those that are usually large before they are built.
+//! are reserved after it. Other replies are reserved when their size is known, and those that are
+//! usually large before they are built.
 //!
 //! # Losing memory
 //!

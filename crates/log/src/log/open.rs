@@ -96,7 +96,8 @@ pub(super) fn open_env(
     let tried = if storage.list(&streams).is_ok() { &streams } else { &directory };
     let (append_mode, append_block) =
         choose(storage, tried, options.append_io_mode, Access::Write, "append", report)?;
-    let (read_mode, _) = choose(storage, tried, options.read_io_mode, Access::Read, "read", report)?;
+    let (read_mode, _) =
+        choose(storage, tried, options.read_io_mode, Access::Read, "read", report)?;
     let block = append_block.max(ALIGNMENT) as u64;
     let shared = shared_memory(options, &directory, report)?;
     let is_shared = shared.is_some() && block == ALIGNMENT as u64;
@@ -260,7 +261,8 @@ pub(super) fn record_opening(
     Ok(opening)
 }
 
-/// Determines the I/O mode for one kind of access, by trying direct I/O in a directory. Returns the effective mode and the alignment it needs, in bytes.
+/// Determines the I/O mode for one kind of access, by trying direct I/O in a directory. Returns the
+/// effective mode and the alignment it needs, in bytes.
 fn choose(
     storage: &Arc<dyn Storage>,
     directory: &Path,

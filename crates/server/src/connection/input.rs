@@ -250,7 +250,7 @@ mod tests {
 
     /// A limit with shares of 4 MiB and 1 MiB for requests.
     fn in_flight() -> InFlight {
-        InFlight::new(8 * MIB, MIB)
+        InFlight::new(16 * MIB, MIB)
     }
 
     /// Passes a body of `length` bytes through the buffer: reads the body, takes it, and drops it.

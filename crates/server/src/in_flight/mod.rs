@@ -2,13 +2,14 @@
 //!
 //! # Shares
 //!
-//! `limits.in_flight_bytes_max` is divided into four shares. A share that is used up does not
+//! `limits.in_flight_bytes_max` is divided into five shares. A share that is used up does not
 //! affect the others, so large requests and replies never take the memory of small ones:
 //!
 //! | share | part of the limit | pays for |
 //! |---|---|---|
 //! | large requests | 1/2 | bodies of more than [`SMALL_BYTES`] |
-//! | small requests | 1/8 | other bodies |
+//! | small requests | 1/16 | bodies of more than [`SHORT_BYTES`] |
+//! | short requests | 1/16 | other bodies |
 //! | large replies | 1/4 | replies of more than [`SMALL_BYTES`] |
 //! | small replies | 1/8 | other replies |
 //!
@@ -73,6 +74,8 @@ pub(crate) use progress::Progress;
 pub(crate) const UNCOUNTED_BYTES: usize = 16 << 10;
 /// Size up to which requests and replies count as small, in bytes.
 pub(crate) const SMALL_BYTES: usize = 1 << 20;
+/// Size up to which requests count as short, in bytes.
+const SHORT_BYTES: usize = 128 << 10;
 /// Time that a transfer may be behind the slowest permitted rate before its memory can be revoked.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
 /// Like [`PATIENCE`], for replies that cannot be read again. If the memory of such a reply is
@@ -88,11 +91,12 @@ fn large_reads_max() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// The memory of requests and replies, in four shares.
+/// The memory of requests and replies, in five shares.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     large_requests: Arc<Pool>,
     small_requests: Arc<Pool>,
+    short_requests: Arc<Pool>,
     large_replies: Arc<Pool>,
     small_replies: Arc<Pool>,
     /// Has a permit for each read of a large batch, or of a part of one, that may be made now.
@@ -108,7 +112,8 @@ impl InFlight {
         let (half, eighth) = (bytes_max / 2, bytes_max / 8);
         Self {
             large_requests: Arc::new(Pool::new(half, request_bytes_max)),
-            small_requests: Arc::new(Pool::new(eighth, SMALL_BYTES.min(request_bytes_max))),
+            small_requests: Arc::new(Pool::new(eighth / 2, SMALL_BYTES.min(request_bytes_max))),
+            short_requests: Arc::new(Pool::new(eighth / 2, SHORT_BYTES.min(request_bytes_max))),
             small_replies: Arc::new(Pool::new(eighth, 0)),
             large_replies: Arc::new(Pool::new(bytes_max - half - 2 * eighth, 0)),
             large_reads: Semaphore::new(large_reads_max()),
@@ -143,7 +148,11 @@ impl InFlight {
     /// Returns an empty reservation for a request with a body of `bytes` bytes; `None` if the
     /// request is too small to be counted.
     pub(crate) fn request(&self, bytes: usize) -> Option<Reservation> {
-        let pool = if bytes > SMALL_BYTES { &self.large_requests } else { &self.small_requests };
+        let pool = match () {
+            () if bytes <= SHORT_BYTES => &self.short_requests,
+            () if bytes <= SMALL_BYTES => &self.small_requests,
+            () => &self.large_requests,
+        };
         let reservation = || Reservation::new(pool, Arc::new(Progress::new(PATIENCE)));
         (bytes > UNCOUNTED_BYTES).then(reservation)
     }
@@ -162,8 +171,8 @@ impl InFlight {
 
     /// Returns the number of reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let pools =
-            [&self.large_requests, &self.small_requests, &self.large_replies, &self.small_replies];
-        pools.iter().map(|pool| pool.bytes()).sum()
+        let requests = [&self.large_requests, &self.small_requests, &self.short_requests];
+        let replies = [&self.large_replies, &self.small_replies];
+        requests.iter().chain(&replies).map(|pool| pool.bytes()).sum()
     }
 }

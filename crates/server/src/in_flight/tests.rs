@@ -13,7 +13,7 @@ const LONG: Duration = Duration::from_secs(60);
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// A limit with shares of 64 MiB (of which the lane has 20 MiB), 16 MiB, 32 MiB and 16 MiB.
+/// A limit with shares of 64 MiB (of which the lane has 20 MiB), 8 MiB, 8 MiB, 32 MiB and 16 MiB.
 fn in_flight() -> InFlight {
     InFlight::new(128 * MIB, 20 * MIB)
 }
@@ -37,9 +37,10 @@ type Share<'a> = (&'a dyn Fn(usize) -> Reservation, usize, usize);
 #[tokio::test(start_paused = true)]
 async fn a_client_that_fills_one_share_delays_no_other_share() {
     let in_flight = in_flight();
-    let shares: [Share<'_>; 4] = [
+    let shares: [Share<'_>; 5] = [
         (&|bytes| request(&in_flight, bytes), 20 * MIB, 4),
-        (&|bytes| request(&in_flight, bytes), MIB, 16),
+        (&|bytes| request(&in_flight, bytes), MIB, 8),
+        (&|bytes| request(&in_flight, bytes), 128 * KIB, 64),
         (&|bytes| reply(&in_flight, bytes), 8 * MIB, 4),
         (&|bytes| reply(&in_flight, bytes), MIB, 16),
     ];
@@ -186,7 +187,7 @@ async fn a_revoked_reservation_does_not_wait_for_more() {
     for is_revoked_first in [true, false] {
         let in_flight = in_flight();
         let [mut slow, mut lane, mut waiting] = [(); 3].map(|()| request(&in_flight, MIB));
-        slow.grow(15 * MIB).await;
+        slow.grow(7 * MIB).await;
         lane.grow(MIB).await;
         let progress = Arc::clone(slow.progress());
         let mut wait = Some(progress.wait());
@@ -196,7 +197,7 @@ async fn a_revoked_reservation_does_not_wait_for_more() {
             assert!(!is_ready(&mut waiting).await && slow.is_revoked());
             wait = None;
         }
-        assert_eq!(timeout(LONG, slow.grow(16 * MIB)).await, Ok(false));
+        assert_eq!(timeout(LONG, slow.grow(8 * MIB)).await, Ok(false));
         drop((wait, slow));
         assert!(timeout(LONG, waiting).await.is_ok());
     }

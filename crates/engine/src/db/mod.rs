@@ -1,8 +1,8 @@
 //! The handle of an open database.
 //!
 //! Each public method of [`Db`] is in the file with its implementation: for example `Db::open` in
-//! `opening.rs`, `Db::close` in `closing.rs`, gets in `reading.rs`, puts in `writing.rs`. The short
-//! forms of methods are in `forms`.
+//! `opening.rs`, `Db::close` in `closing.rs`, gets in `reading.rs`, puts in `writing.rs`. The
+//! methods with default arguments are in `forms.rs`.
 
 mod approximate_sizes;
 mod changing_options;
@@ -54,6 +54,49 @@ use crate::read::{ReadState, Snapshot, SnapshotList};
 use crate::recovery::{self, LogsReplayed};
 
 /// An open database. Clones are handles to the same open database. Thread-safe.
+///
+/// Methods by task:
+///
+/// - open and close: [`open`](Self::open), [`open_default`](Self::open_default),
+///   [`open_read_only`](Self::open_read_only), [`close`](Self::close)
+/// - read: [`get`](Self::get), [`get_into`](Self::get_into), [`get_pinned`](Self::get_pinned),
+///   [`multi_get`](Self::multi_get), [`multi_get_cf`](Self::multi_get_cf),
+///   [`snapshot`](Self::snapshot)
+/// - iterate: [`range`](Self::range), [`prefix`](Self::prefix),
+///   [`raw_iterator`](Self::raw_iterator)
+/// - write: [`put`](Self::put), [`delete`](Self::delete), [`single_delete`](Self::single_delete),
+///   [`delete_range`](Self::delete_range), [`merge`](Self::merge), [`write`](Self::write),
+///   [`flush_wal`](Self::flush_wal)
+/// - column families: [`cf_handle`](Self::cf_handle), [`default_cf`](Self::default_cf),
+///   [`column_families`](Self::column_families), [`create_cf`](Self::create_cf),
+///   [`create_cfs`](Self::create_cfs), [`drop_cf`](Self::drop_cf), [`list_cf`](Self::list_cf)
+/// - flush and compact: [`flush`](Self::flush), [`flush_all`](Self::flush_all),
+///   [`compact_range`](Self::compact_range), [`pause_compactions`](Self::pause_compactions),
+///   [`needs_compaction`](Self::needs_compaction),
+///   [`running_compactions`](Self::running_compactions), [`stall_state`](Self::stall_state)
+/// - bulk load: [`ingest_external_file`](Self::ingest_external_file),
+///   [`ingest_external_files`](Self::ingest_external_files)
+/// - copy and follow: [`checkpoint`](Self::checkpoint), [`live_files`](Self::live_files),
+///   [`disable_file_deletions`](Self::disable_file_deletions),
+///   [`updates_since`](Self::updates_since),
+///   [`latest_sequence_number`](Self::latest_sequence_number)
+/// - change options: [`set_options`](Self::set_options),
+///   [`set_database_options`](Self::set_database_options),
+///   [`database_options`](Self::database_options)
+/// - observe: [`property_value`](Self::property_value),
+///   [`property_int_value`](Self::property_int_value),
+///   [`approximate_sizes`](Self::approximate_sizes),
+///   [`approximate_memtable_stats`](Self::approximate_memtable_stats)
+/// - errors: [`background_error`](Self::background_error), [`resume`](Self::resume),
+///   [`left_out`](Self::left_out), [`warnings`](Self::warnings),
+///   [`options_without_effect`](Self::options_without_effect)
+/// - remove: [`destroy`](Self::destroy)
+///
+/// These methods use the column family `default` and default options. For those that can use
+/// others, the suffix `_cf` means that a method takes a column family, and `_opt` (in ingestions
+/// `_opts`) that it takes options: [`get`](Self::get), [`get_opt`](Self::get_opt),
+/// [`get_cf`](Self::get_cf), [`get_cf_opt`](Self::get_cf_opt). The last of these describes the
+/// method completely.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {

@@ -37,7 +37,8 @@ impl Db {
         value: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.put_slices(family, key.as_ref(), value.as_ref(), options)
+        let (key, value) = (key.as_ref(), value.as_ref());
+        self.write_one(family, options, |batch, id| batch.put_cf(id, key, value))
     }
 
     /// Removes `key` from `family`; a missing key is no error.
@@ -51,7 +52,8 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.delete_slices(family, key.as_ref(), options)
+        let key = key.as_ref();
+        self.write_one(family, options, |batch, id| batch.delete_cf(id, key))
     }
 
     /// Removes `key` from `family`. The key must have been put exactly once since a single deletion
@@ -79,7 +81,8 @@ impl Db {
         key: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.single_delete_slices(family, key.as_ref(), options)
+        let key = key.as_ref();
+        self.write_one(family, options, |batch, id| batch.single_delete_cf(id, key))
     }
 
     /// Removes every key from `begin` up to, not including, `end` from `family`.
@@ -94,7 +97,8 @@ impl Db {
         end: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.delete_range_slices(family, begin.as_ref(), end.as_ref(), options)
+        let (begin, end) = (begin.as_ref(), end.as_ref());
+        self.write_one(family, options, |batch, id| batch.delete_range_cf(id, begin, end))
     }
 
     /// Merges `operand` into the value of `key` in `family`, with the family's
@@ -111,7 +115,8 @@ impl Db {
         operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.merge_slices(family, key.as_ref(), operand.as_ref(), options)
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        self.write_one(family, options, |batch, id| batch.merge_cf(id, key, operand))
     }
 
     /// Writes a batch atomically, and sets its sequence number. A batch refers to column families
@@ -142,54 +147,6 @@ impl Db {
     /// No space or I/O, after which writes are refused; read-only or closed, if the handle is.
     pub fn flush_wal(&self, sync: bool) -> Result<()> {
         self.database()?.writes.flush_wal(sync)
-    }
-
-    fn put_slices(
-        &self,
-        family: &ColumnFamily,
-        key: &[u8],
-        value: &[u8],
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.write_one(family, options, |batch, id| batch.put_cf(id, key, value))
-    }
-
-    fn delete_slices(
-        &self,
-        family: &ColumnFamily,
-        key: &[u8],
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.write_one(family, options, |batch, id| batch.delete_cf(id, key))
-    }
-
-    fn single_delete_slices(
-        &self,
-        family: &ColumnFamily,
-        key: &[u8],
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.write_one(family, options, |batch, id| batch.single_delete_cf(id, key))
-    }
-
-    fn delete_range_slices(
-        &self,
-        family: &ColumnFamily,
-        begin: &[u8],
-        end: &[u8],
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.write_one(family, options, |batch, id| batch.delete_range_cf(id, begin, end))
-    }
-
-    fn merge_slices(
-        &self,
-        family: &ColumnFamily,
-        key: &[u8],
-        operand: &[u8],
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.write_one(family, options, |batch, id| batch.merge_cf(id, key, operand))
     }
 
     fn write_one(

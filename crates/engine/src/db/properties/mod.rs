@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::column_family::ColumnFamily;
 use crate::db::Db;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::version::{Level, Version};
 
 /// Prefix of RocksDB's names.
@@ -99,6 +99,22 @@ pub const LEVEL_PROPERTY_NAMES: [&str; 3] = [
 ];
 
 impl Db {
+    /// Returns a property of a column family, such as `rocksdb.num-files-at-level0`, as a number;
+    /// `None` if the property is unknown. Sizes are in bytes.
+    ///
+    /// Like [`Db::property_value_cf`], but parses the text as a number.
+    ///
+    /// # Errors
+    /// The errors of [`Db::property_value_cf`]; invalid argument, for a property that is not a
+    /// number.
+    pub fn property_int_value_cf(&self, family: &ColumnFamily, name: &str) -> Result<Option<u64>> {
+        let Some(text) = self.property_value_cf(family, name)? else { return Ok(None) };
+        let number = text
+            .parse()
+            .map_err(|_| Error::invalid_argument(format!("property '{name}' is not a number")))?;
+        Ok(Some(number))
+    }
+
     /// Returns a property of a column family by RocksDB's name, such as `rocksdb.levelstats` or
     /// `rocksdb.num-files-at-level0`. Returns `None` for an unknown name, for a level that the
     /// column family does not have, and if the value is unknown.

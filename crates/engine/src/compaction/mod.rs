@@ -23,7 +23,7 @@ mod job;
 mod job_state;
 mod low_priority;
 mod manual;
-mod merge;
+pub(crate) mod merge;
 mod output;
 mod picker;
 mod rounds;
@@ -35,7 +35,6 @@ mod tests;
 
 pub(crate) use low_priority::LowPriority;
 pub use manual::CompactRangeOptions;
-pub(crate) use merge::{Snapshots, Stripe};
 pub use picker::BottommostRewrite;
 pub(crate) use picker::{
     LevelTargets, compare_bounds, is_behind, level_scores, pending_compaction_bytes,

@@ -233,13 +233,14 @@ fn merge(
     let rules = Rules {
         comparator,
         snapshots: Arc::clone(&shared.snapshots),
+        is_flush: false,
         is_bottommost,
         timeless_through: shared.timeless_through,
         reports_single_deletions: environment.database.enforce_single_del_contracts,
         level: shared.compaction.inputs.first().map_or(0, |input| input.level),
         filter: environment.filter.clone(),
         readers: Arc::clone(&shared.reading.readers),
-        cancelled: [Arc::clone(&environment.cancelled), Arc::clone(&shared.has_failed)],
+        cancelled: vec![Arc::clone(&environment.cancelled), Arc::clone(&shared.has_failed)],
         low_priority: environment.low_priority.clone().filter(|_| weight == Weight::LowPriority),
     };
     let tombstones = Arc::clone(inputs.tombstones());

@@ -22,7 +22,6 @@
 //! still hold everything. After step 5 the table is part of the database, and logs that were not
 //! removed are obsolete.
 
-mod contents;
 mod job;
 mod needed_wals;
 mod scheduler;

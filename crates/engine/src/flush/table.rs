@@ -5,17 +5,19 @@ use std::sync::Arc;
 use tailwater_format::key;
 use tailwater_format::version_edit::NewFile;
 
-use super::contents::Contents;
 use super::scheduler::FlushScheduler;
 use super::tables::Tables;
 use super::timed_values::TimedValues;
 use crate::column_family::{ColumnFamily, SealedMemTable};
-use crate::compaction::Snapshots;
+use crate::compaction::merge::{
+    DeeperLevels, InputTombstones, Merge, Rules, Snapshots, Source, Stop,
+};
 use crate::error::{Error, ErrorKind, Result};
 use crate::handover::TableHandover;
+use crate::iterator::{Leaf, MergingIterator};
 use crate::memtable::MemTable;
 use crate::panics;
-use crate::range_tombstone::{joined, striped_fragments};
+use crate::range_tombstone::{StripedFragment, joined, striped_fragments};
 use crate::stats::{LevelFigures, Work};
 use crate::table::builder::FinishedTable;
 
@@ -75,26 +77,58 @@ impl FlushScheduler {
         let all = layers.iter().flat_map(|layers| layers.iter());
         let below = |sequence| snapshots.stripe(sequence).below;
         let tombstones = joined(comparator, striped_fragments(comparator, all, below));
-        let mut contents = Contents::new(comparator, memtables, &snapshots, &tombstones)?;
+        let mut merge = self.merge(family, memtables, snapshots, &tombstones)?;
         let mut tables = Tables::new(self, family, memtables, times.clone());
         let mut timed_values = TimedValues::new(times.as_deref());
         let mut fragments = tombstones.iter().cloned().peekable();
-        contents.for_each(|internal_key, value| {
+        while let stop @ Stop::Record = merge.advance()? {
+            let internal_key = merge.key(stop);
             let user_key = key::user_key(internal_key);
             while let Some(fragment) =
                 fragments.next_if(|it| comparator.compare(it.start, user_key).is_le())
             {
                 tables.add_fragment(fragment)?;
             }
-            let (internal_key, value) = timed_values.convert(internal_key, value)?;
-            tables.add(internal_key, value)
-        })?;
-        fragments.try_for_each(|fragment| tables.add_fragment(fragment))?;
-        check_all_read(memtables, contents.read())?;
-        if self.context.options.fixed().enforce_single_del_contracts {
-            self.context.report_violations(family, "a flush", contents.violations());
+            let (internal_key, value) = timed_values.convert(internal_key, merge.value())?;
+            tables.add(internal_key, value)?;
         }
+        fragments.try_for_each(|fragment| tables.add_fragment(fragment))?;
+        check_all_read(memtables, merge.source().records())?;
+        self.context.report_violations(family, "a flush", &merge.take_violations());
         tables.finish()
+    }
+
+    /// Begins a merge of memtables, which are given newest first.
+    fn merge(
+        &self,
+        family: &ColumnFamily,
+        memtables: &[Arc<MemTable>],
+        snapshots: Snapshots,
+        tombstones: &[StripedFragment<'_>],
+    ) -> Result<Merge> {
+        let comparator = family.comparator();
+        let leaves = memtables
+            .iter()
+            .map(|memtable| Leaf::of_memtable(Arc::clone(memtable), key::MAX_SEQUENCE))
+            .collect();
+        let merged = MergingIterator::new(comparator.clone(), leaves);
+        let rules = Rules {
+            comparator: comparator.clone(),
+            snapshots: Arc::new(snapshots),
+            is_flush: true,
+            is_bottommost: false,
+            timeless_through: 0,
+            reports_single_deletions: self.context.options.fixed().enforce_single_del_contracts,
+            level: 0,
+            filter: None,
+            readers: family.readers(),
+            cancelled: Vec::new(),
+            low_priority: None,
+        };
+        let source = Source::begin(comparator.clone(), merged, None, None, None)?;
+        let tombstones = Arc::new(InputTombstones::of_memtables(comparator, tombstones));
+        let deeper = DeeperLevels::unknown(comparator.clone());
+        Ok(Merge::new(rules, source, tombstones, deeper, Vec::new()))
     }
 
     fn count_flush(

@@ -31,7 +31,6 @@ struct OwnedBoundary {
 
 impl Truncation {
     /// No bounds, so that nothing is truncated.
-    #[cfg(test)]
     pub(crate) const NONE: &'static Self = &Self { smallest: None, largest: None };
 
     /// Returns the bounds of a file. `smallest` and `largest` are its smallest and largest internal

@@ -33,6 +33,11 @@ enum KnownKeys {
 }
 
 impl DeeperLevels {
+    /// Any level may have any key.
+    pub(crate) fn unknown(comparator: Comparator) -> Self {
+        Self { comparator, known: KnownKeys::Unknown, levels: Vec::new() }
+    }
+
     /// Creates the state for a compaction that was picked from `version`.
     pub(crate) fn new(
         version: &Version,

@@ -1,4 +1,5 @@
-//! The merge: selects the records of a compaction's inputs that are written to its outputs.
+//! The merge: selects the records of the inputs of a compaction or flush that are written to its
+//! outputs.
 //!
 //! A [`Merge`] is an iterator over the records of all inputs, in order. Each [`Merge::advance`]
 //! goes on to the next record that a reader may still need, and stops there. For each key, from the
@@ -16,6 +17,9 @@
 //!   as they are;
 //! - a record that all readers see gets sequence number 0 if no deeper level has any of the
 //!   compaction's keys, unless the record's write time is derived from its sequence number.
+//!
+//! A flush knows nothing of deeper levels, and keeps merge operands, and single deletions with
+//! their writes, as they are.
 //!
 //! A merge also stops where range tombstones begin, so that outputs can be cut there.
 //!
@@ -62,7 +66,7 @@ pub(crate) use blob_garbage::BlobGarbage;
 pub(crate) use deeper_levels::DeeperLevels;
 pub(crate) use inputs::{InputTable, Inputs};
 use operands::Operands;
-pub(crate) use snapshots::{Snapshots, Stripe};
+pub(crate) use snapshots::Snapshots;
 pub(crate) use source::Source;
 pub(crate) use tombstones::{CoverCursor, InputTombstones};
 
@@ -70,6 +74,10 @@ pub(crate) use tombstones::{CoverCursor, InputTombstones};
 pub(crate) struct Rules {
     pub(crate) comparator: Comparator,
     pub(crate) snapshots: Arc<Snapshots>,
+    /// Whether the records are those of memtables. Merge operands, single deletions and their
+    /// writes are then kept as they are. Timed values are, too: they have a write time where those
+    /// of tables have a preferred sequence number.
+    pub(crate) is_flush: bool,
     /// Whether no deeper level has any of the compaction's keys.
     pub(crate) is_bottommost: bool,
     /// The last sequence number whose write time need not be preserved. Records with higher
@@ -84,7 +92,7 @@ pub(crate) struct Rules {
     /// The column family's readers, for blob files, and its merge operator.
     pub(crate) readers: Arc<FamilyReaders>,
     /// Flags that cancel the merge when any of them is set.
-    pub(crate) cancelled: [Arc<AtomicBool>; 2],
+    pub(crate) cancelled: Vec<Arc<AtomicBool>>,
     /// If the merge runs at low priority, indicates when the merge must pause for a switch to
     /// normal priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,

@@ -39,6 +39,12 @@ impl Merge {
         let is_hidden = newer_stripe.is_some_and(|newer| newer <= stripe.newest);
         let after_single = std::mem::take(&mut self.after_single);
         match (self.value_type, after_single) {
+            (ValueType::SingleDeletion, _) if self.rules.is_flush => {
+                // The write that it deletes is kept, too, whatever their stripes.
+                self.newer_stripe = None;
+                self.after_single = AfterSingle::Kept;
+                Ok(Taken::Kept)
+            }
             (ValueType::SingleDeletion, _) => self.take_single_deletion(stripe),
             (
                 ValueType::Deletion,
@@ -56,6 +62,8 @@ impl Merge {
                     self.after_single = AfterSingle::PairKept;
                 }
                 match value_type {
+                    ValueType::Merge if self.rules.is_flush => Ok(self.take_operand(stripe)),
+                    _ if self.rules.is_flush => Ok(self.take_visible(stripe)),
                     ValueType::ValuePreferredSequence => self.take_timed_value(stripe),
                     ValueType::Merge => self.take_operands(stripe),
                     _ => Ok(self.take_visible(stripe)),
@@ -76,6 +84,16 @@ impl Merge {
             return Taken::Dropped;
         }
         Taken::Kept
+    }
+
+    /// Processes a merge operand that is not merged with others.
+    fn take_operand(&mut self, stripe: Stripe) -> Taken {
+        let taken = self.take_visible(stripe);
+        if taken == Taken::Kept {
+            // The older versions are needed to read the key.
+            self.newer_stripe = None;
+        }
+        taken
     }
 
     /// Whether a range tombstone covers the version of the current key with this sequence number

@@ -40,6 +40,21 @@ impl TableTombstones {
 }
 
 impl InputTombstones {
+    /// Returns range tombstones that apply to all records, given as fragments.
+    pub(crate) fn of_memtables(comparator: &Comparator, fragments: &[StripedFragment<'_>]) -> Self {
+        let tombstones =
+            fragments.iter().flat_map(|&StripedFragment { start, end, ref sequences }| {
+                sequences.iter().map(move |&sequence| RangeTombstone { start, end, sequence })
+            });
+        let fragments = Arc::new(FragmentedRangeTombstones::build(comparator, tombstones));
+        if fragments.is_empty() {
+            return Self::default();
+        }
+        Self {
+            runs: vec![vec![TableTombstones { fragments, truncation: Truncation::NONE.clone() }]],
+        }
+    }
+
     /// Whether the inputs have no range tombstones.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.iter().all(Vec::is_empty)

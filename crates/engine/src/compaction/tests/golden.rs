@@ -169,9 +169,9 @@ fn joined_contents(scene: &Scene, file: &FileMetadata) -> Contents {
     Contents { records, tombstones: joined }
 }
 
-/// Removes deletions that RocksDB drops and Tailwater keeps: those below a single deletion and its
-/// write, which a later compaction drops together. What is still older would then be visible again.
-/// Returns whether there are none.
+/// Removes the deletions that RocksDB drops and Tailwater keeps: those below a single deletion and
+/// its write. A later compaction drops these two together, and then only the deletion hides older
+/// versions. Returns whether nothing was removed.
 fn remove_needed_deletions(ours: &mut Contents, theirs: &Contents) -> bool {
     let parsed = |record: &(Vec<u8>, Vec<u8>)| {
         let key = ParsedKey::parse(&record.0).unwrap();

@@ -7,7 +7,7 @@
 //! while a log is written; without the thread, a new log creates its own file.
 //!
 //! Zeros are never added to a file that is already a log: the log's writers would wait for the
-//! metadata of the zeros (measured in docs/benchmarks.md).
+//! metadata of the zeros (docs/appendix/measurements.md).
 //!
 //! # Order
 //!

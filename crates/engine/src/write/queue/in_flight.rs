@@ -20,7 +20,7 @@ use super::{Group, Leadership, Queue};
 use crate::error::Result;
 
 /// If there are more concurrent writers than this, only one group is written at a time. This number
-/// is based on measurements (docs/benchmarks.md).
+/// is based on measurements (docs/appendix/measurements.md).
 pub(super) const FEW_WRITERS: usize = 3;
 /// Number of groups after which the observed maximum of concurrent writers decays by one writer.
 const REMEMBERED_GROUPS: usize = 32;

@@ -5,7 +5,7 @@
 //! writers on two processors, two writers alternated while the other two, whose writes had long
 //! been done, waited for a processor. So a writer that has run for a time slice while others may be
 //! held up yields at the end of a write, and a waiting writer yields before it sleeps (measured in
-//! docs/benchmarks.md).
+//! docs/appendix/measurements.md).
 //!
 //! A yielding thread offers its processor to all threads, not only to writers: a thread that
 //! yielded every 50 us got only 7 % of a processor that it shared with a computing thread. So

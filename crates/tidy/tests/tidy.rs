@@ -1,11 +1,14 @@
-//! Rules of the repository that no compiler checks: links in documents are valid, READMEs show the
-//! tested program, packages are complete, comments are not too wide, modules have headers, prose
-//! avoids phrases that a reader must decode, and `unsafe` is only where CONTRIBUTING allows it.
+//! Rules of the repository that no compiler checks: READMEs show the tested program, packages are
+//! complete, comments are not too wide, modules have headers, prose avoids phrases that a reader
+//! must decode, and `unsafe` is only where CONTRIBUTING allows it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]
 
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+
+use common::{assert_none, files, root};
 
 /// Paths where code may be `unsafe`, according to CONTRIBUTING.md.
 const UNSAFE_ALLOWED: [&str; 8] = [
@@ -69,58 +72,6 @@ const REJECTED_PHRASES: &[(&str, &str)] = &[
     ("whoever comes", "the next thread"),
     ("with commas between", "comma-separated"),
 ];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
-}
-
-/// Returns all files in the repository whose names end with `ending`: their paths relative to the
-/// root of the repository, and their text.
-fn files(ending: &str) -> Vec<(String, String)> {
-    let root = root();
-    let mut found = Vec::new();
-    let mut directories = vec![root.clone()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(&directory).expect("a directory") {
-            let entry = entry.expect("an entry");
-            let (path, name) = (entry.path(), entry.file_name());
-            let name = name.to_string_lossy();
-            if path.is_dir() {
-                let skipped = name.starts_with('.') && name != ".ci";
-                if !skipped && !matches!(&*name, "target" | "corpus" | "artifacts") {
-                    directories.push(path);
-                }
-            } else if name.ends_with(ending) {
-                let relative = path.strip_prefix(&root).expect("a path below the root");
-                let text = fs::read_to_string(&path).expect("text");
-                found.push((relative.to_string_lossy().into_owned(), text));
-            }
-        }
-    }
-    assert!(!found.is_empty(), "no file ends with {ending}");
-    found
-}
-
-fn assert_none(what: &str, found: &[String]) {
-    assert!(found.is_empty(), "{what}:\n{}", found.join("\n"));
-}
-
-#[test]
-fn links_lead_somewhere() {
-    let mut dead = Vec::new();
-    for (path, text) in files(".md") {
-        let directory = root().join(&path).parent().expect("a directory").to_owned();
-        for link in text.split("](").skip(1) {
-            let target = link.split(')').next().unwrap_or_default();
-            let file = target.split('#').next().unwrap_or_default();
-            let elsewhere = target.starts_with("http") || file.is_empty();
-            if !elsewhere && !directory.join(file).exists() {
-                dead.push(format!("{path}: {target}"));
-            }
-        }
-    }
-    assert_none("broken links", &dead);
-}
 
 #[test]
 fn readmes_show_the_first_program() {

@@ -1,14 +1,7 @@
-//! The table of all configuration keys: those with an effect, those that are accepted without
-//! effect, and those that are rejected.
+//! The tables of the configuration keys that are accepted without effect, and of those that are
+//! rejected. Looks up all keys, also those with an effect, which [`table`] declares.
 
-/// A configuration key that has an effect, in contrast to the keys that are ignored or rejected.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Key {
-    /// The key's path, such as `tcp.address`.
-    pub(super) path: &'static str,
-    /// The default, as text.
-    pub(super) default: &'static str,
-}
+use super::table::{self, Key};
 
 /// A section or key of Iggy's configuration that is accepted without effect.
 #[derive(Debug, Clone, Copy)]
@@ -29,10 +22,6 @@ pub(super) struct Relocated {
     pub(super) to: &'static str,
 }
 
-const fn key(path: &'static str, default: &'static str) -> Key {
-    Key { path, default }
-}
-
 const fn ignored(path: &'static str, reason: &'static str) -> Ignored {
     Ignored { path, reason }
 }
@@ -40,69 +29,6 @@ const fn ignored(path: &'static str, reason: &'static str) -> Ignored {
 const fn relocated(path: &'static str, to: &'static str) -> Relocated {
     Relocated { path, to }
 }
-
-/// Keys that have an effect, with their defaults.
-pub(super) const KEYS: &[Key] = &[
-    key("system.path", "local_data"),
-    key("system.runtime.path", "runtime"),
-    key("system.logging.path", "logs"),
-    key("system.logging.level", "info"),
-    key("system.logging.format", "text"),
-    key("system.logging.file_enabled", "true"),
-    key("system.logging.max_file_size", "500 MB"),
-    key("system.logging.max_total_size", "4 GB"),
-    key("system.logging.retention", "7 days"),
-    key("system.segment.append_io_mode", "auto"),
-    key("system.segment.read_io_mode", "auto"),
-    key("system.segment.syncs_appends", "false"),
-    key("system.segment.shared_memory", "true"),
-    key("system.segment.persisters", "2"),
-    key("system.memory.tail_bytes_max", "256 MiB"),
-    key("system.memory.partition_unpersisted_bytes_max", "64 MiB"),
-    key("system.memory.read_ahead_bytes_max", "64 MiB"),
-    key("topic_defaults.durability", "process"),
-    key("topic_defaults.enforce_fsync", "false"),
-    key("topic_defaults.consumer_offset_durability", "process"),
-    key("topic_defaults.messages_required_to_save", "1024"),
-    key("topic_defaults.size_of_messages_required_to_save", "1 MiB"),
-    key("topic_defaults.save_interval", "1 s"),
-    key("topic_defaults.segment_size", "1 GiB"),
-    key("topic_defaults.message_expiry", "unlimited"),
-    key("topic_defaults.max_topic_size", "unlimited"),
-    key("topic_defaults.partial_blocks", "pad"),
-    key("tcp.enabled", "true"),
-    key("tcp.address", "127.0.0.1:8090"),
-    key("tcp.tls.enabled", "false"),
-    key("tcp.tls.self_signed", "true"),
-    key("tcp.tls.cert_file", ""),
-    key("tcp.tls.key_file", ""),
-    key("http.enabled", "true"),
-    key("http.address", "127.0.0.1:3000"),
-    key("http.metrics.enabled", "true"),
-    key("http.metrics.endpoint", "/metrics"),
-    key("http.tls.enabled", "false"),
-    key("http.tls.cert_file", ""),
-    key("http.tls.key_file", ""),
-    key("heartbeat.enabled", "true"),
-    key("heartbeat.interval", "30 s"),
-    key("personal_access_token.max_tokens_per_user", "100"),
-    key("consumer_group.rebalancing_timeout", "30 s"),
-    key("data_maintenance.messages.cleaner_enabled", "true"),
-    key("message_bus.max_message_size", "64 MiB"),
-    key("limits.connections_max", "16384"),
-    key("limits.unauthenticated_timeout", "30 s"),
-    key("limits.stall_timeout", "30 s"),
-    key("limits.connection_bytes_max", "128 MiB"),
-    key("limits.poll_bytes_max", "128 MiB"),
-    key("limits.in_flight_bytes_max", "512 MiB"),
-    key("limits.streams_max", "4096"),
-    key("limits.topics_max", "4096"),
-    key("limits.partitions_max", "1000"),
-    key("limits.groups_max", "1024"),
-    key("limits.consumers_max", "10000"),
-    key("limits.failed_logins_max", "10"),
-    key("limits.password_hashers", "2"),
-];
 
 const ONE_NODE: &str = "this server is one node, without consensus";
 const SHARDS: &str = "connections share one runtime";
@@ -210,7 +136,7 @@ pub(super) fn is_within(path: &str, section: &str) -> bool {
 
 /// Returns the key with this path, if it has an effect.
 pub(super) fn find(path: &str) -> Option<&'static Key> {
-    KEYS.iter().find(|key| key.path == path)
+    table::keys().find(|key| key.path == path)
 }
 
 /// Returns the text of a key's default.
@@ -238,7 +164,7 @@ pub(super) fn is_section(path: &str) -> bool {
 /// Returns the paths of the keys that have an effect, and the paths of the sections and keys that
 /// have none.
 pub(super) fn all_paths() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().map(|key| key.path).chain(IGNORED.iter().map(|ignored| ignored.path))
+    table::keys().map(|key| key.path).chain(IGNORED.iter().map(|ignored| ignored.path))
 }
 
 /// Returns the name in `known` with the smallest edit distance from `name`. Of several such names,

@@ -2,15 +2,17 @@
 //!
 //! Loading has two steps. First, [`sources`] collects the text of each key: the file overrides the
 //! defaults, environment variables override the file, and flags override both. [`sources`] also
-//! reports keys that, according to the table in [`keys`], are unknown, without effect or relocated.
-//! Then [`read`] checks each text and builds the [`Config`]. [`current`] writes the configuration
-//! of a running server to a file.
+//! reports keys that, according to the tables in [`keys`], are unknown, without effect or
+//! relocated. Then [`read`] checks each text and builds the [`Config`]. [`current`] writes the
+//! configuration of a running server to a file. [`table`] declares the keys that have an effect.
 
 mod current;
 mod keys;
+mod kinds;
 mod log_filter;
 mod read;
 mod sources;
+mod table;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -22,10 +24,9 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tailwater_log::{Durability, IoModeChoice, PartialBlocks};
-
 pub(crate) use current::{check_current, remove_current, write_current};
 pub(crate) use read::is_segment_size;
+pub use table::{Limits, Logging, Memory, Segment, TopicDefaults};
 pub(crate) use units::{Bound, parse_bound, parse_duration, parse_size};
 
 /// Maximum size of the body of a reply, in bytes. The length field of a frame, which includes the
@@ -35,6 +36,8 @@ const REPLY_BODY_MAX: usize = u32::MAX as usize - (4 << 10);
 pub(crate) const NAME_BYTES: RangeInclusive<usize> = 3..=50;
 /// Range of the length of a password in bytes, as in Iggy.
 pub(crate) const PASSWORD_BYTES: RangeInclusive<usize> = 3..=100;
+
+type Result<T> = std::result::Result<T, ConfigError>;
 
 /// The whole configuration, with every value checked.
 #[derive(Debug, Clone, PartialEq)]
@@ -134,124 +137,12 @@ impl std::fmt::Debug for Root {
     }
 }
 
-/// `[topic_defaults]`: values for options that a client does not set when it creates a topic.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TopicDefaults {
-    /// The most severe kind of failure that an acknowledged message survives.
-    pub durability: Durability,
-    /// Whether stored offsets of consumers survive a power cut.
-    pub are_offsets_durable: bool,
-    /// Number of unpersisted messages in a partition at which they are persisted.
-    pub messages_required_to_save: u32,
-    /// Size of the unpersisted messages in a partition at which they are persisted, in bytes.
-    pub size_of_messages_required_to_save: u64,
-    /// Maximum time that a message stays unpersisted.
-    pub save_interval: Duration,
-    /// Size at which a segment is sealed, in bytes.
-    pub segment_bytes: u64,
-    /// Age at which messages are removed; `None` keeps them indefinitely.
-    pub message_expiry: Option<Duration>,
-    /// Size of a topic beyond which its oldest segments are removed, in bytes; `None` for no limit.
-    pub topic_bytes_max: Option<u64>,
-    /// Handling of a partial block. A partial block is the last block of a write to a segment, if
-    /// the written batches do not fill it.
-    pub partial_blocks: PartialBlocks,
-}
-
-/// `[system.segment]`: how segments are written and read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
-    /// `append_io_mode`: how segments are written.
-    pub append_io_mode: IoModeChoice,
-    /// `syncs_appends`: whether each write to a segment is durable when it returns, even if the
-    /// durability of the topic does not require it.
-    pub syncs_appends: bool,
-    /// `read_io_mode`: how segments are read.
-    pub read_io_mode: IoModeChoice,
-    /// `shared_memory`: whether unpersisted messages are kept in shared memory. They then survive
-    /// if the server's process dies before it has written them to a segment.
-    pub has_shared_memory: bool,
-    /// `persisters`: number of threads that write segments.
-    pub persisters: usize,
-}
-
-/// `[system.memory]`: limits on the log's memory, in bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memory {
-    /// Maximum memory for recent messages of all partitions: unpersisted messages, and persisted
-    /// messages that are still cached.
-    pub tail_bytes_max: usize,
-    /// Maximum size of the unpersisted messages of one partition.
-    pub partition_unpersisted_bytes_max: u64,
-    /// Maximum memory for data that is prefetched from segments.
-    pub read_ahead_bytes_max: usize,
-}
-
-/// `[limits]`: limits on the resources that clients can use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
-    /// Largest frame, in bytes (`[message_bus] max_message_size`).
-    pub frame_bytes_max: usize,
-    /// Maximum number of open connections.
-    pub connections_max: usize,
-    /// Maximum time from the start of a connection until its login.
-    pub unauthenticated_timeout: Duration,
-    /// Maximum time for a client to complete a frame that it has begun, or to read a reply. One
-    /// second is added for each MiB transferred.
-    pub stall_timeout: Duration,
-    /// Maximum memory of a connection for a request or a reply, in bytes. A connection has only one
-    /// request or reply in memory at a time.
-    pub connection_bytes_max: usize,
-    /// Maximum size of the messages that one poll returns, in bytes. A first batch that alone is
-    /// larger is still returned.
-    pub poll_bytes_max: usize,
-    /// Maximum total memory of the requests and replies of all connections, in bytes.
-    pub in_flight_bytes_max: usize,
-    /// Maximum number of streams.
-    pub streams_max: usize,
-    /// Maximum number of topics of one stream.
-    pub topics_max: usize,
-    /// Maximum number of partitions of one topic.
-    pub partitions_max: usize,
-    /// Maximum number of consumer groups of one topic.
-    pub groups_max: usize,
-    /// Maximum number of consumers with a stored offset in one partition.
-    pub consumers_max: usize,
-    /// Number of failed logins from one address within a minute. At this number, further logins
-    /// from that address are delayed.
-    pub failed_logins_max: u32,
-    /// Maximum number of passwords that are hashed concurrently.
-    pub password_hashers: usize,
-}
-
 impl Limits {
     /// Returns the maximum size of the body of a reply to a poll in bytes, including the body's
     /// header. A reply with a single batch may be larger.
     pub(crate) fn poll_body_max(&self) -> usize {
         self.poll_bytes_max.min(self.connection_bytes_max).min(REPLY_BODY_MAX)
     }
-}
-
-/// `[system.logging]`: the server's own log lines.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Logging {
-    /// `level`: the minimum level of log lines, in the syntax of the variable `RUST_LOG`, which
-    /// overrides it.
-    pub level: String,
-    /// `file_enabled`: whether log lines are also written to files.
-    pub has_file: bool,
-    /// `format`: whether log lines are written as JSON.
-    pub is_json: bool,
-    /// `path`: directory of the files. A relative path is relative to `[system] path`.
-    pub path: PathBuf,
-    /// `max_file_size`: size of a log file at which a new one is started, in bytes; `None` lets
-    /// files grow without limit.
-    pub file_bytes_max: Option<u64>,
-    /// `max_total_size`: total size of the log files above which the oldest ones are removed, in
-    /// bytes; `None` for no limit.
-    pub total_bytes_max: Option<u64>,
-    /// `retention`: age at which log files are removed; `None` keeps them indefinitely.
-    pub retention: Option<Duration>,
 }
 
 /// Flags of the command `tailwater serve`. A flag overrides the environment variable and the value
@@ -342,7 +233,7 @@ impl Config {
     pub fn load(
         flags: &Flags,
         environment: &BTreeMap<String, String>,
-    ) -> Result<(Self, Vec<String>), ConfigError> {
+    ) -> Result<(Self, Vec<String>)> {
         let (values, mut warnings) = sources::collect(flags, environment)?;
         let config = read::config(&values, flags, environment, &mut warnings)?;
         Ok((config, warnings))

@@ -7,13 +7,28 @@ use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 use super::keys::{self, Relocated};
-use super::{ConfigError, ConfigSource, Flags};
+use super::kinds::Kind;
+use super::{ConfigError, ConfigSource, Flags, Result, table};
 
-/// The text of a value, and the source of the text.
+/// The text of a key's value, and the source of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Given {
+    /// The key's path.
+    pub(super) path: String,
     pub(super) text: String,
     pub(super) source: ConfigSource,
+}
+
+impl Given {
+    /// Returns an error about the value.
+    pub(super) fn error(&self, message: String) -> ConfigError {
+        ConfigError { key: Some(self.path.clone()), source: self.source.clone(), message }
+    }
+
+    /// Returns the error for an invalid value. `want` describes valid values.
+    pub(super) fn refuse(&self, want: &str) -> ConfigError {
+        self.error(format!("'{}' is invalid: expected {want}", self.text))
+    }
 }
 
 /// The configured values, as texts, by the paths of their keys.
@@ -29,14 +44,21 @@ impl Values {
     /// Returns the configured value of a key, or its default.
     pub(super) fn get(&self, path: &str) -> Given {
         self.given.get(path).cloned().unwrap_or_else(|| Given {
+            path: path.to_owned(),
             text: keys::default(path).to_owned(),
             source: ConfigSource::Default,
         })
     }
 
+    /// Reads the value of a key.
+    pub(super) fn read<T>(&self, path: &str, kind: impl Kind<T>) -> Result<T> {
+        kind.read(&self.get(path))
+    }
+
     fn set(&mut self, path: &str, text: &str, source: ConfigSource) {
         self.shapes.remove(path);
-        self.given.insert(path.to_owned(), Given { text: text.to_owned(), source });
+        let (path, text) = (path.to_owned(), text.to_owned());
+        self.given.insert(path.clone(), Given { path, text, source });
     }
 
     fn is(&self, path: &str, text: &str) -> bool {
@@ -56,7 +78,7 @@ struct Collector {
 pub(super) fn collect(
     flags: &Flags,
     environment: &BTreeMap<String, String>,
-) -> Result<(Values, Vec<String>), ConfigError> {
+) -> Result<(Values, Vec<String>)> {
     let mut collector =
         Collector { values: Values::default(), warnings: Vec::new(), ignored: BTreeSet::new() };
     let from_environment = environment.get("IGGY_CONFIG_PATH").filter(|path| !path.is_empty());
@@ -82,7 +104,7 @@ pub(super) fn collect(
 
 impl Collector {
     #[expect(clippy::disallowed_methods, reason = "not a log's file, and may be a pipe")]
-    fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
+    fn file(&mut self, path: &Path) -> Result<()> {
         let refuse = |message: String| ConfigError {
             key: None,
             source: ConfigSource::File(path.to_owned()),
@@ -94,12 +116,7 @@ impl Collector {
         self.table("", &table, &ConfigSource::File(path.to_owned()))
     }
 
-    fn table(
-        &mut self,
-        above: &str,
-        table: &Table,
-        source: &ConfigSource,
-    ) -> Result<(), ConfigError> {
+    fn table(&mut self, above: &str, table: &Table, source: &ConfigSource) -> Result<()> {
         for (name, value) in table {
             let path = if above.is_empty() { name.clone() } else { format!("{above}.{name}") };
             refuse_relocated(&path, source)?;
@@ -129,12 +146,7 @@ impl Collector {
     /// Records a key or section that has no effect, and every key and section in it. Keeps their
     /// values for [`Self::finish`]. That function checks whether the section is turned off, and
     /// whether the section enables an unsupported feature. Relocated keys are rejected.
-    fn ignored(
-        &mut self,
-        path: &str,
-        value: &Value,
-        source: &ConfigSource,
-    ) -> Result<(), ConfigError> {
+    fn ignored(&mut self, path: &str, value: &Value, source: &ConfigSource) -> Result<()> {
         self.ignored.insert(path.to_owned());
         if let Value::Table(table) = value {
             for (name, value) in table {
@@ -148,7 +160,7 @@ impl Collector {
         Ok(())
     }
 
-    fn variable(&mut self, name: &str, text: &str) -> Result<(), ConfigError> {
+    fn variable(&mut self, name: &str, text: &str) -> Result<()> {
         let is_other = keys::OTHER_VARIABLES.contains(&name)
             || keys::OTHER_PREFIXES.iter().any(|prefix| name.starts_with(prefix));
         if !name.starts_with("IGGY_") || is_other {
@@ -163,7 +175,7 @@ impl Collector {
         if let Some(relocated) = keys::RELOCATED.iter().find(|relocated| is_of(relocated.path)) {
             return Err(relocation(*relocated, relocated.path, source));
         }
-        if let Some(key) = keys::KEYS.iter().find(|key| keys::variable(key.path) == name) {
+        if let Some(key) = table::keys().find(|key| keys::variable(key.path) == name) {
             // An empty variable counts as not set, as in Iggy.
             if !text.is_empty() {
                 self.values.set(key.path, text, source);
@@ -186,7 +198,7 @@ impl Collector {
         Ok(())
     }
 
-    fn flag(&mut self, path: &str, text: &str) -> Result<(), ConfigError> {
+    fn flag(&mut self, path: &str, text: &str) -> Result<()> {
         let source = ConfigSource::Flag(format!("--set {path}"));
         refuse_relocated(path, &source)?;
         if keys::find(path).is_some() {
@@ -206,17 +218,14 @@ impl Collector {
     /// Rejects keys that turn on unsupported features, and warns about keys and sections that have
     /// no effect. A section that is turned off causes no warning. One warning covers all keys and
     /// sections that have the same parent section and the same reason.
-    fn finish(mut self) -> Result<(Values, Vec<String>), ConfigError> {
+    fn finish(mut self) -> Result<(Values, Vec<String>)> {
         if let Some((path, shape)) = self.values.shapes.first_key_value() {
-            let Given { source, .. } = self.values.get(path);
             let message = format!("expected a single value, found a TOML {shape}");
-            return Err(ConfigError { key: Some(path.clone()), source, message });
+            return Err(self.values.get(path).error(message));
         }
         for (path, reason) in keys::REFUSED {
             if self.values.is(path, "true") {
-                let Given { source, .. } = self.values.get(path);
-                let (key, message) = (Some((*path).to_owned()), format!("true, but {reason}"));
-                return Err(ConfigError { key, source, message });
+                return Err(self.values.get(path).error(format!("true, but {reason}")));
             }
         }
         let mut groups: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
@@ -273,7 +282,7 @@ fn names(path: &str, is_table: bool) -> impl Iterator<Item = String> {
     })
 }
 
-fn refuse_relocated(path: &str, source: &ConfigSource) -> Result<(), ConfigError> {
+fn refuse_relocated(path: &str, source: &ConfigSource) -> Result<()> {
     match keys::find_relocated(path) {
         Some(relocated) => Err(relocation(relocated, path, source.clone())),
         None => Ok(()),

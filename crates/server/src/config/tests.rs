@@ -12,7 +12,7 @@ use tailwater_log::{Durability, IoModeChoice, PartialBlocks};
 
 use super::units::{Bound, format_duration, format_size, parse_bound, parse_duration, parse_size};
 use super::{
-    Config, ConfigError, ConfigSource, Flags, Root, Tls, current, keys, remove_current,
+    Config, ConfigError, ConfigSource, Flags, Root, Tls, current, keys, remove_current, table,
     write_current,
 };
 
@@ -648,7 +648,7 @@ fn the_current_configuration_reloads_to_the_same() {
 fn the_current_configuration_has_every_key() {
     let values = current::values(&Config::default(), None, None);
     let written: BTreeSet<&str> = values.iter().map(|(path, _)| *path).collect();
-    let known: BTreeSet<&str> = keys::KEYS.iter().map(|key| key.path).collect();
+    let known: BTreeSet<&str> = table::keys().map(|key| key.path).collect();
     let others: Vec<_> = written.difference(&known).copied().collect();
     assert_eq!(known.difference(&written).count(), 0, "{:?}", known.difference(&written));
     assert_eq!(others, ["quic.address", "quic.enabled", "websocket.address", "websocket.enabled"]);
@@ -692,7 +692,7 @@ fn the_current_configuration_contains_ports_and_no_secret() {
 #[test]
 fn the_manual_has_every_key_with_its_default() {
     const MANUAL: &str = include_str!("../../../../docs/server.md");
-    for key in keys::KEYS {
+    for key in table::keys() {
         let default = match key.default {
             "" => "none".to_owned(),
             default => format!("`{default}`"),

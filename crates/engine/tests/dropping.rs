@@ -38,7 +38,7 @@ impl Watched {
 }
 
 impl Storage for Watched {
-    tailwater_testkit::forward_storage!(
+    tailwater_io::forward_storage!(
         files: open, create, rename, remove_directory, link, list, create_directory, metadata,
         identity, canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
     );

@@ -21,6 +21,7 @@ pub mod clock;
 pub mod descriptors;
 mod error;
 pub mod foreground;
+mod forward;
 mod histogram;
 mod host;
 pub mod kernel;

@@ -7,13 +7,12 @@
 //! not in place, all changes and appends fail until the log is opened again.
 
 use std::fmt;
-use std::io::{self, IoSlice};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use tailwater_io::{
-    Capabilities, Clock, Create, DirectoryEntry, Error, FileIdentity, FileLock, FileMetadata,
-    IoMode, ListedEntry, Operation, Purpose, ReadFile, Result, Statistics, Storage, WriteFile,
+    Clock, Create, Error, FileLock, IoMode, Operation, Purpose, Result, Storage, WriteFile,
 };
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,8 +24,9 @@ const CHECK_INTERVAL_NS: u64 = 10_000_000;
 /// The lock on a log's directory, as the log checks it.
 #[derive(Debug)]
 pub(crate) struct LockGuard {
-    /// The lock. It cannot be upgraded after the log has released it.
-    lock: Weak<dyn FileLock>,
+    /// The lock; `None` if the log is only inspected. It cannot be upgraded after the log has
+    /// released it.
+    lock: Option<Weak<dyn FileLock>>,
     path: PathBuf,
     is_lost: AtomicBool,
     /// The coarse time from which on the next append checks the lock.
@@ -60,21 +60,15 @@ impl std::error::Error for Refused {}
 impl LockGuard {
     /// Creates a guard of a lock that was taken on the file at `path`.
     pub(crate) fn new(lock: &Arc<dyn FileLock>, path: PathBuf) -> Arc<Self> {
-        Arc::new(Self {
-            lock: Arc::downgrade(lock),
-            path,
-            is_lost: AtomicBool::new(false),
-            check_due_ns: AtomicU64::new(0),
-        })
+        Self::of(Some(Arc::downgrade(lock)), path)
     }
 
     /// Creates a guard that refuses every change, for a log that is only inspected.
     pub(crate) fn refusing() -> Arc<Self> {
-        #[derive(Debug)]
-        struct NoLock;
-        impl FileLock for NoLock {}
-        let lock = Weak::<NoLock>::new();
-        let path = PathBuf::new();
+        Self::of(None, PathBuf::new())
+    }
+
+    fn of(lock: Option<Weak<dyn FileLock>>, path: PathBuf) -> Arc<Self> {
         let (is_lost, check_due_ns) = (AtomicBool::new(false), AtomicU64::new(0));
         Arc::new(Self { lock, path, is_lost, check_due_ns })
     }
@@ -85,11 +79,8 @@ impl LockGuard {
         if self.is_lost.load(Ordering::Acquire) {
             return Err(self.refuse(Refused::Lost));
         }
-        let Some(lock) = self.lock.upgrade() else {
-            let is_inspected = self.path.as_os_str().is_empty();
-            let refused = if is_inspected { Refused::OnlyInspected } else { Refused::Released };
-            return Err(self.refuse(refused));
-        };
+        let Some(lock) = &self.lock else { return Err(self.refuse(Refused::OnlyInspected)) };
+        let Some(lock) = lock.upgrade() else { return Err(self.refuse(Refused::Released)) };
         if matches!(lock.is_in_place(), Ok(false)) {
             self.is_lost.store(true, Ordering::Release);
             return Err(self.refuse(Refused::Lost));
@@ -126,12 +117,22 @@ impl GuardedStorage {
     pub(crate) fn new(files: Arc<dyn Storage>, guard: &Arc<LockGuard>) -> Arc<Self> {
         Arc::new(Self { files, guard: Arc::clone(guard) })
     }
+
+    /// Checks the lock, and returns the storage for a change of it.
+    fn checked(&self) -> Result<&dyn Storage> {
+        self.guard.check()?;
+        Ok(&*self.files)
+    }
 }
 
 impl Storage for GuardedStorage {
-    fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
-        self.files.open(path, mode, purpose)
-    }
+    tailwater_io::forward_storage!(
+        files: open, list, visit_entries, metadata, identity, canonical_path, capabilities,
+        resident_pages, lock, statistics,
+    );
+    tailwater_io::forward_storage!(
+        checked()?: rename, remove, remove_directory, link, create_directory, sync_directory,
+    );
 
     fn create(
         &self,
@@ -140,79 +141,8 @@ impl Storage for GuardedStorage {
         mode: IoMode,
         purpose: Purpose,
     ) -> Result<Box<dyn WriteFile>> {
-        self.guard.check()?;
-        let file = self.files.create(path, create, mode, purpose)?;
+        let file = self.checked()?.create(path, create, mode, purpose)?;
         Ok(Box::new(GuardedFile { file, guard: Arc::clone(&self.guard) }))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.guard.check()?;
-        self.files.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.guard.check()?;
-        self.files.remove(path)
-    }
-
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.guard.check()?;
-        self.files.remove_directory(path)
-    }
-
-    fn link(&self, existing: &Path, new: &Path) -> Result<()> {
-        self.guard.check()?;
-        self.files.link(existing, new)
-    }
-
-    fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>> {
-        self.files.list(directory)
-    }
-
-    fn visit_entries(
-        &self,
-        directory: &Path,
-        visit: &mut dyn FnMut(&ListedEntry<'_>) -> Result<()>,
-    ) -> Result<()> {
-        self.files.visit_entries(directory, visit)
-    }
-
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        self.guard.check()?;
-        self.files.create_directory(path)
-    }
-
-    fn metadata(&self, path: &Path) -> Result<FileMetadata> {
-        self.files.metadata(path)
-    }
-
-    fn identity(&self, path: &Path) -> Result<FileIdentity> {
-        self.files.identity(path)
-    }
-
-    fn canonical_path(&self, path: &Path) -> Result<PathBuf> {
-        self.files.canonical_path(path)
-    }
-
-    fn capabilities(&self, path: &Path) -> Result<Capabilities> {
-        self.files.capabilities(path)
-    }
-
-    fn resident_pages(&self, path: &Path) -> Result<Option<u64>> {
-        self.files.resident_pages(path)
-    }
-
-    fn sync_directory(&self, directory: &Path) -> Result<()> {
-        self.guard.check()?;
-        self.files.sync_directory(directory)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.files.lock(path)
-    }
-
-    fn statistics(&self) -> &Statistics {
-        self.files.statistics()
     }
 }
 
@@ -223,65 +153,18 @@ struct GuardedFile {
     guard: Arc<LockGuard>,
 }
 
+impl GuardedFile {
+    /// Checks the lock, and returns the file for a change of it.
+    fn checked(&mut self) -> Result<&mut dyn WriteFile> {
+        self.guard.check()?;
+        Ok(&mut *self.file)
+    }
+}
+
 impl WriteFile for GuardedFile {
-    fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize> {
-        self.guard.check()?;
-        self.file.write_at(bytes, offset, purpose)
-    }
-
-    fn write_vectored_at(
-        &mut self,
-        parts: &[IoSlice<'_>],
-        offset: u64,
-        is_durable: bool,
-        purpose: Purpose,
-    ) -> Result<()> {
-        self.guard.check()?;
-        self.file.write_vectored_at(parts, offset, is_durable, purpose)
-    }
-
-    fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
-        self.guard.check()?;
-        self.file.write_durably_at(bytes, offset, purpose)
-    }
-
-    fn sync_data(&mut self, purpose: Purpose) -> Result<()> {
-        self.guard.check()?;
-        self.file.sync_data(purpose)
-    }
-
-    fn sync_all(&mut self, purpose: Purpose) -> Result<()> {
-        self.guard.check()?;
-        self.file.sync_all(purpose)
-    }
-
-    fn truncate(&mut self, length: u64) -> Result<()> {
-        self.guard.check()?;
-        self.file.truncate(length)
-    }
-
-    fn allocate(&mut self, offset: u64, length: u64) -> Result<()> {
-        self.guard.check()?;
-        self.file.allocate(offset, length)
-    }
-
-    fn start_writeback(&mut self, offset: u64, length: u64) -> Result<()> {
-        self.file.start_writeback(offset, length)
-    }
-
-    fn length(&self) -> Result<u64> {
-        self.file.length()
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    fn mode(&self) -> IoMode {
-        self.file.mode()
-    }
-
-    fn alignment(&self) -> usize {
-        self.file.alignment()
-    }
+    tailwater_io::forward_write_file!(file: start_writeback, length, path, mode, alignment);
+    tailwater_io::forward_write_file!(
+        checked()?: write_at, write_vectored_at, write_durably_at, sync_data, sync_all, truncate,
+        allocate,
+    );
 }

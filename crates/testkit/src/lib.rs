@@ -18,7 +18,6 @@
 pub mod directory;
 pub mod dump;
 pub mod filesystem;
-mod forward;
 pub mod golden;
 pub mod model;
 pub mod mutation;

@@ -151,6 +151,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "io",
         &[
+            "forward",
             "stream",
             "probe",
             "posix",

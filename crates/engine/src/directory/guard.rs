@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use tailwater_io::{
-    Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, IoMode,
-    ListedEntry, Operation, Purpose, ReadFile, Result, Statistics, Storage, WriteFile,
+    Create, DirectoryEntry, FileIdentity, FileLock, IoMode, ListedEntry, Operation, Purpose,
+    ReadFile, Result, Storage, WriteFile,
 };
 
 use crate::epoch::EpochCell;
@@ -36,9 +36,9 @@ pub(crate) struct GuardedStorage {
 struct GuardedDirectory {
     path: PathBuf,
     identity: FileIdentity,
-    /// The lock on the directory. It cannot be upgraded if no lock is guarded, and after the
-    /// database has released the lock.
-    lock: Weak<dyn FileLock>,
+    /// The lock on the directory; `None` if no lock is guarded. It cannot be upgraded after the
+    /// database has released it.
+    lock: Option<Weak<dyn FileLock>>,
 }
 
 /// The reason why a call was refused: the path of a directory refers to another directory now.
@@ -75,7 +75,7 @@ impl GuardedStorage {
     /// Creates a storage that guards the directory at `path`: it fails operations in this directory
     /// if the path no longer refers to the directory with this identity.
     pub(crate) fn new(files: Arc<dyn Storage>, path: &Path, identity: FileIdentity) -> Self {
-        let home = GuardedDirectory { path: path.to_owned(), identity, lock: no_lock() };
+        let home = GuardedDirectory { path: path.to_owned(), identity, lock: None };
         Self { files, guarded: EpochCell::new(Some(Arc::new(vec![home]))) }
     }
 
@@ -89,7 +89,7 @@ impl GuardedStorage {
     ) {
         let mut guarded = self.guarded.load_arc().map(|all| (*all).clone()).unwrap_or_default();
         guarded.retain(|directory| directory.path != path);
-        let lock = lock.map_or_else(no_lock, Arc::downgrade);
+        let lock = lock.map(Arc::downgrade);
         guarded.push(GuardedDirectory { path: path.to_owned(), identity, lock });
         self.guarded.store(Some(Arc::new(guarded)));
     }
@@ -135,7 +135,7 @@ impl GuardedStorage {
 impl GuardedDirectory {
     /// Whether the lock is certainly not in place.
     fn has_lost_lock(&self, storage: &dyn Storage) -> bool {
-        self.lock.upgrade().is_some_and(|lock| {
+        self.lock.as_ref().and_then(Weak::upgrade).is_some_and(|lock| {
             matches!(lock.is_in_place(), Ok(false))
                 && matches!(self.is_at_its_path(storage), Ok(true))
         })
@@ -150,15 +150,12 @@ impl GuardedDirectory {
     }
 }
 
-/// Returns a reference to no lock.
-fn no_lock() -> Weak<dyn FileLock> {
-    #[derive(Debug)]
-    struct NoLock;
-    impl FileLock for NoLock {}
-    Weak::<NoLock>::new()
-}
-
 impl Storage for GuardedStorage {
+    tailwater_io::forward_storage!(
+        files: remove_directory, create_directory, metadata, identity, canonical_path, capabilities,
+        resident_pages, lock, statistics,
+    );
+
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
         self.check_parent(Operation::Open, path)?;
         self.files.open(path, mode, purpose)
@@ -186,10 +183,6 @@ impl Storage for GuardedStorage {
         self.files.remove(path)
     }
 
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.files.remove_directory(path)
-    }
-
     fn link(&self, existing: &Path, new: &Path) -> Result<()> {
         self.check_parent(Operation::Link, existing)?;
         self.check_change(Operation::Link, new)?;
@@ -210,41 +203,9 @@ impl Storage for GuardedStorage {
         self.files.visit_entries(directory, visit)
     }
 
-    fn create_directory(&self, path: &Path) -> Result<()> {
-        self.files.create_directory(path)
-    }
-
-    fn metadata(&self, path: &Path) -> Result<FileMetadata> {
-        self.files.metadata(path)
-    }
-
-    fn identity(&self, path: &Path) -> Result<FileIdentity> {
-        self.files.identity(path)
-    }
-
-    fn canonical_path(&self, path: &Path) -> Result<PathBuf> {
-        self.files.canonical_path(path)
-    }
-
-    fn capabilities(&self, path: &Path) -> Result<Capabilities> {
-        self.files.capabilities(path)
-    }
-
-    fn resident_pages(&self, path: &Path) -> Result<Option<u64>> {
-        self.files.resident_pages(path)
-    }
-
     fn sync_directory(&self, directory: &Path) -> Result<()> {
         self.check(Operation::SyncDirectory, directory)?;
         self.check_locks()?;
         self.files.sync_directory(directory)
-    }
-
-    fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>> {
-        self.files.lock(path)
-    }
-
-    fn statistics(&self) -> &Statistics {
-        self.files.statistics()
     }
 }

@@ -80,7 +80,7 @@ impl std::fmt::Debug for Shared {
 }
 
 impl Storage for Shared {
-    tailwater_testkit::forward_storage!(
+    tailwater_io::forward_storage!(
         disk: create, rename, remove, remove_directory, link, create_directory, metadata,
         identity, canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
     );

@@ -145,7 +145,7 @@ impl Barrier {
 }
 
 impl Storage for Gate {
-    tailwater_testkit::forward_storage!(
+    tailwater_io::forward_storage!(
         files: remove_directory, list, metadata, identity, canonical_path, capabilities,
         resident_pages, sync_directory, lock, statistics,
     );
@@ -195,7 +195,7 @@ struct GatedFile {
 }
 
 impl WriteFile for GatedFile {
-    tailwater_testkit::forward_write_file!(
+    tailwater_io::forward_write_file!(
         file: sync_all, truncate, allocate, start_writeback, length, path, mode,
         alignment,
     );

@@ -24,7 +24,7 @@ struct Delaying {
 }
 
 impl Storage for Delaying {
-    tailwater_testkit::forward_storage!(
+    tailwater_io::forward_storage!(
         files: open, rename, remove, remove_directory, link, list, create_directory, metadata,
         identity, canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
     );
@@ -48,7 +48,7 @@ struct DelayingFile {
 }
 
 impl WriteFile for DelayingFile {
-    tailwater_testkit::forward_write_file!(
+    tailwater_io::forward_write_file!(
         file: sync_data, sync_all, truncate, allocate, start_writeback, length, path, mode,
         alignment,
     );

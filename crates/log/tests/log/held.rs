@@ -107,7 +107,7 @@ struct Gated {
 }
 
 impl Storage for Gated {
-    tailwater_testkit::forward_storage!(
+    tailwater_io::forward_storage!(
         files: open, link, list, create_directory, metadata, identity, canonical_path,
         capabilities, resident_pages, sync_directory, lock, statistics,
     );
@@ -150,7 +150,7 @@ struct GatedFile {
 }
 
 impl WriteFile for GatedFile {
-    tailwater_testkit::forward_write_file!(
+    tailwater_io::forward_write_file!(
         file: allocate, start_writeback, length, path, mode, alignment,
     );
 

@@ -192,7 +192,7 @@ impl std::fmt::Debug for Watched {
 }
 
 impl Storage for Watched {
-    tailwater_testkit::forward_storage!(
+    tailwater_io::forward_storage!(
         files: rename, remove, remove_directory, link, list, create_directory, metadata,
         identity, canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
     );

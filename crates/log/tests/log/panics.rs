@@ -31,7 +31,7 @@ struct Panicking {
 }
 
 impl Storage for Panicking {
-    tailwater_testkit::forward_storage!(
+    tailwater_io::forward_storage!(
         files: open, rename, remove_directory, link, list, create_directory, metadata, identity,
         canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
     );
@@ -60,7 +60,7 @@ struct PanickingFile {
 }
 
 impl WriteFile for PanickingFile {
-    tailwater_testkit::forward_write_file!(
+    tailwater_io::forward_write_file!(
         file: sync_data, sync_all, truncate, allocate, start_writeback, length, path, mode,
         alignment,
     );

@@ -58,7 +58,7 @@ struct Gated {
 }
 
 impl Storage for Gated {
-    tailwater_testkit::forward_storage!(
+    tailwater_io::forward_storage!(
         files: rename, remove, remove_directory, link, list, create_directory, metadata,
         identity, canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
     );

@@ -28,7 +28,7 @@ struct WatchedFile {
 }
 
 impl Storage for Watched {
-    tailwater_testkit::forward_storage!(
+    tailwater_io::forward_storage!(
         disk: open, rename, remove, remove_directory, link, list, create_directory, metadata,
         identity, canonical_path, capabilities, resident_pages, sync_directory, lock, statistics,
     );
@@ -46,7 +46,7 @@ impl Storage for Watched {
 }
 
 impl WriteFile for WatchedFile {
-    tailwater_testkit::forward_write_file!(
+    tailwater_io::forward_write_file!(
         file: write_at, sync_data, truncate, allocate, start_writeback, length, path, mode,
     );
 

@@ -87,9 +87,10 @@ pub enum ErrorKind {
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Inner {
     kind: ErrorKind,
     message: String,
@@ -304,19 +305,6 @@ pub(crate) fn key_text(user_key: &[u8]) -> String {
     }
 }
 
-impl Clone for Error {
-    fn clone(&self) -> Self {
-        let Inner { kind, message, path, offset, source } = &*self.0;
-        Self(Box::new(Inner {
-            kind: *kind,
-            message: message.clone(),
-            path: path.clone(),
-            offset: *offset,
-            source: source.clone(),
-        }))
-    }
-}
-
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -378,21 +366,14 @@ impl From<io::Error> for Error {
             ErrorKind::NotFound
         } else if error.is_no_space() {
             ErrorKind::NoSpace
-        } else if error.operation == io::Operation::Lock
-            && error.source.kind() == std::io::ErrorKind::WouldBlock
-        {
+        } else if error.is_locked() {
             ErrorKind::Busy
         } else {
             ErrorKind::Io
         };
-        let mut message = format!("cannot {}: {}", error.operation, error.source);
-        if let Some(limit) = error.limit() {
-            message.push_str(": ");
-            message.push_str(&limit);
-        }
         Self(Box::new(Inner {
             kind,
-            message,
+            message: error.message(),
             path: Some(error.path.clone()),
             offset: error.offset,
             source: Some(Arc::new(error)),

@@ -6,11 +6,11 @@
 //! through the call. Other threads that wait for a result of that call get the error of
 //! [`unwinding`].
 
-use std::any::Any;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tailwater_format::user_code;
+use tailwater_io::thread::panic_message;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -25,7 +25,7 @@ pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> 
     // error.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let error = panicked(what);
-        Err(match text(&*payload) {
+        Err(match panic_message(&*payload) {
             Some(text) => error.followed_by(text),
             None => error,
         })
@@ -42,7 +42,7 @@ pub(crate) fn catch_user_code<R>(work: impl FnOnce() -> R) -> std::result::Resul
         let object = user_code::panicked().unwrap_or_else(|| "user code".to_owned());
         // A later panic of other code must not be attributed to this object.
         user_code::forget_panicked();
-        match text(&*payload) {
+        match panic_message(&*payload) {
             Some(text) => format!("{object} panicked: {text}"),
             None => format!("{object} panicked"),
         }
@@ -59,12 +59,6 @@ pub(crate) fn unwinding(what: impl Display) -> Error {
 fn panicked(what: impl Display) -> Error {
     let place = user_code::panicked().map_or_else(String::new, |object| format!(" in {object}"));
     Error::new(ErrorKind::Panicked, format!("{what} panicked{place}"))
-}
-
-/// Returns the message of a panic; `None` if the payload is not text.
-fn text(payload: &(dyn Any + Send)) -> Option<&str> {
-    let owned = payload.downcast_ref::<String>().map(String::as_str);
-    owned.or_else(|| payload.downcast_ref::<&str>().copied())
 }
 
 #[cfg(test)]

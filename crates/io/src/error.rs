@@ -152,10 +152,21 @@ impl Error {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
+    /// Returns whether another lock on the file is held.
+    pub fn is_locked(&self) -> bool {
+        self.operation == Operation::Lock && self.source.kind() == io::ErrorKind::WouldBlock
+    }
+
     /// Returns whether the process, or the whole system, has reached its limit on open files.
     pub fn is_out_of_descriptors(&self) -> bool {
         let errors = [Errno::MFILE, Errno::NFILE].map(|error| Some(error.raw_os_error()));
         errors.contains(&self.source.raw_os_error())
+    }
+
+    /// Returns the text of this error without the file's path and the offset.
+    pub fn message(&self) -> String {
+        let limit = self.limit().map_or_else(String::new, |limit| format!(": {limit}"));
+        format!("cannot {}: {}{limit}", self.operation, self.source)
     }
 
     /// Returns a description of the limit on open files that made the call fail; `None` if the call

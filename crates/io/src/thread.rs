@@ -1,6 +1,7 @@
 //! Starts named threads, and assigns a number to each thread. A thread is joined when its handle is
 //! dropped. All threads of this project are started here.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
 use std::io;
@@ -200,6 +201,12 @@ impl<T> Drop for Thread<T> {
             let _ = handle.join();
         }
     }
+}
+
+/// Returns the message of a panic; `None` if its payload is no text.
+pub fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
+    let owned = payload.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| payload.downcast_ref::<&str>().copied())
 }
 
 /// Returns the processor time of the calling thread since it began.

@@ -223,24 +223,17 @@ impl From<io::Error> for Error {
     /// not the log's own files.
     #[cold]
     fn from(error: io::Error) -> Self {
-        let is_locked = error.operation == io::Operation::Lock
-            && error.source.kind() == std::io::ErrorKind::WouldBlock;
         let kind = match () {
             () if error.is_panic() => ErrorKind::Panicked,
             () if error.is_no_space() => ErrorKind::NoSpace,
             () if error.is_out_of_descriptors() => ErrorKind::OutOfDescriptors,
             () if error.is_unsupported() => ErrorKind::NotSupported,
-            () if is_locked => ErrorKind::Busy,
+            () if error.is_locked() => ErrorKind::Busy,
             () => ErrorKind::Io,
         };
-        let mut message = format!("cannot {}: {}", error.operation, error.source);
-        if let Some(limit) = error.limit() {
-            message.push_str(": ");
-            message.push_str(&limit);
-        }
         Self(Arc::new(Inner {
             kind,
-            message,
+            message: error.message(),
             path: Some(error.path.clone()),
             offset: error.offset,
             source: Some(Arc::new(error)),

@@ -3,9 +3,10 @@
 //! If a panic ended one of the log's threads, the appends and commands that the thread was working
 //! on would never complete. Closing the log would wait for them forever.
 
-use std::any::Any;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use tailwater_io::thread::panic_message;
 
 use crate::{Error, ErrorKind, Result};
 
@@ -17,16 +18,10 @@ pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> 
     // Asserting unwind safety is justified: the caller treats a panic like an error, and refuses
     // later operations that the state may no longer support.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
-        let message = match text(&*payload) {
+        let message = match panic_message(&*payload) {
             Some(text) => format!("{what} panicked: {text}"),
             None => format!("{what} panicked"),
         };
         Err(Error::new(ErrorKind::Panicked, message))
     })
-}
-
-/// Returns the message of a panic; `None` if its payload is not a string.
-fn text(payload: &(dyn Any + Send)) -> Option<&str> {
-    let owned = payload.downcast_ref::<String>().map(String::as_str);
-    owned.or_else(|| payload.downcast_ref::<&str>().copied())
 }

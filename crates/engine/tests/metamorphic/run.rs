@@ -406,6 +406,5 @@ pub(crate) fn must<T>(result: tailwater::Result<T>, what: &str) -> T {
 
 /// Returns the message of a panic.
 fn message(cause: &(dyn Any + Send)) -> String {
-    let text = cause.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no words").to_owned()
+    tailwater_io::thread::panic_message(cause).unwrap_or("no words").to_owned()
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tailwater_format::message::name::Kind;
 
-use super::owner::{Command, Completions, Effect, Health, Owner, SegmentPosition, complete_all};
+use super::owner::{Command, Completions, Effect, Health, Owner, SegmentPosition};
 use super::removal::Truncation;
 use super::{Files, Partition, Snapshot};
 use crate::layout;
@@ -86,7 +86,7 @@ impl Partition {
 
     /// Refuses appends from now on, until the log is opened again. Unacknowledged appends fail.
     pub(crate) fn fail(&self, error: &Error) {
-        complete_all(self.refuse_appends(error));
+        self.refuse_appends(error).complete();
         self.env.backpressure.changed();
     }
 
@@ -94,20 +94,19 @@ impl Partition {
     /// nothing was changed, and the call can be repeated.
     fn refuse_appends_if_final(&self, error: &Error) -> Completions {
         match error.kind() {
-            ErrorKind::OutOfDescriptors => Completions::new(),
+            ErrorKind::OutOfDescriptors => Completions::default(),
             _ => self.refuse_appends(error),
         }
     }
 
-    /// Refuses appends from now on, until the log is opened again. Returns the completers of the
-    /// unacknowledged appends, each with the error. The caller must complete them.
+    /// Refuses appends from now on, until the log is opened again. Unacknowledged appends fail.
     pub(super) fn refuse_appends(&self, error: &Error) -> Completions {
         let mut owner = self.owner.lock();
         owner.fail(error);
         // If batches of a dead process are still being recovered, only those batches are in memory.
         // They were acknowledged, and a thread may be appending them, so they are not dropped.
         let completions = if owner.awaits_survivors {
-            Completions::new()
+            Completions::default()
         } else {
             owner.drop_unacknowledged(&self.env, error)
         };
@@ -151,7 +150,7 @@ impl Partition {
         let removes = matches!(command.effect, Effect::DeleteSegments { .. } | Effect::Retain);
         let mut files = self.files.lock();
         let persisted_before = self.owner.lock().persisted_before(&command);
-        let mut completions = Completions::new();
+        let mut completions = Completions::default();
         let mut clamped = None;
         let effect = || match command.effect {
             Effect::Flush { is_synced, .. } => {
@@ -193,17 +192,19 @@ impl Partition {
         if let Err(error) = &outcome
             && matches!(error.kind(), ErrorKind::Panicked | ErrorKind::Internal)
         {
-            completions.extend(self.refuse_appends(error));
+            completions.append(self.refuse_appends(error));
         }
         {
             let mut owner = self.owner.lock();
             owner.schedule.barriers -= usize::from(is_barrier);
             if is_last {
-                completions.extend(owner.refuse_commands(&self.env));
+                completions.append(owner.refuse_commands(&self.env));
             }
         }
-        completions.extend(completer.map(|completer| (completer, outcome)));
-        complete_all(completions);
+        if let Some(completer) = completer {
+            completions.add(completer, outcome);
+        }
+        completions.complete();
         self.env.backpressure.changed();
     }
 
@@ -227,7 +228,7 @@ impl Partition {
             // not write, and a second sync could falsely succeed.
             Some(writer) if is_synced => writer
                 .sync()
-                .inspect_err(|error| completions.extend(self.refuse_appends_if_final(error))),
+                .inspect_err(|error| completions.append(self.refuse_appends_if_final(error))),
             _ => Ok(()),
         }
     }
@@ -237,7 +238,7 @@ impl Partition {
         match &mut files.writer {
             Some(writer) => writer
                 .harden()
-                .inspect_err(|error| completions.extend(self.refuse_appends_if_final(error))),
+                .inspect_err(|error| completions.append(self.refuse_appends_if_final(error))),
             None => Ok(()),
         }
     }
@@ -267,7 +268,7 @@ impl Partition {
         // and opening the log removes it.
         if let Err(error) = self.catalog.purge(self.id, old_incarnation, incarnation) {
             if self.catalog.is_unsettled() {
-                completions.extend(self.refuse_appends(&error));
+                completions.append(self.refuse_appends(&error));
             } else {
                 self.remove_directory(incarnation);
             }
@@ -277,11 +278,11 @@ impl Partition {
         // opened.
         let _ = self.remove_survivors(files);
         // The files of a removal are in the old directory, which is removed as a whole.
-        completions.extend(files.removal.end(&Ok(())));
+        completions.append(files.removal.end(&Ok(())));
         *files = Files::default();
         {
             let mut owner = self.owner.lock();
-            completions.extend(owner.forget_unpersisted(&self.env, &Ok(())));
+            completions.append(owner.forget_unpersisted(&self.env, &Ok(())));
             let fresh = Owner::new(
                 &self.env,
                 self.id,
@@ -313,7 +314,7 @@ impl Partition {
         offset: u64,
         completions: &mut Completions,
     ) -> Result<()> {
-        completions.extend(self.complete_removal(files));
+        completions.append(self.complete_removal(files));
         self.remove_unused(files)?;
         let snapshot = self.snapshot();
         let end = {
@@ -349,7 +350,7 @@ impl Partition {
             writer.seal(data_end)?;
             files.writer = None;
         }
-        self.forget_from(&snapshot, stay, offset);
+        completions.append(self.forget_from(&snapshot, stay, offset));
         let last = last.map(|last| (Arc::clone(last), cut));
         files.truncation = Some(Truncation::new(&snapshot, stay, last));
         self.continue_truncation(files, completions)
@@ -392,7 +393,7 @@ impl Partition {
     fn do_close(&self, files: &mut Files, completions: &mut Completions) -> Result<()> {
         self.persist_delayed(files, completions);
         // What cannot be removed now is removed when the log is opened again.
-        completions.extend(self.complete_removal(files));
+        completions.append(self.complete_removal(files));
         let (data_end, unpersisted, failure) = {
             let mut owner = self.owner.lock();
             let failure = match &owner.health {
@@ -401,7 +402,7 @@ impl Partition {
                 Health::Good | Health::Closed | Health::Deleted => None,
             };
             if let Some(error) = &failure {
-                completions.extend(owner.drop_unacknowledged(&self.env, error));
+                completions.append(owner.drop_unacknowledged(&self.env, error));
             }
             owner.health = Health::Closed;
             owner.schedule.wants_space = false;
@@ -465,12 +466,12 @@ impl Partition {
 
     fn do_delete(&self, files: &mut Files, completions: &mut Completions) {
         let _ = self.remove_survivors(files);
-        completions.extend(files.removal.end(&Ok(())));
+        completions.append(files.removal.end(&Ok(())));
         *files = Files::default();
         let incarnation = {
             let mut owner = self.owner.lock();
             let gone = Err(Error::deleted(self.id));
-            completions.extend(owner.forget_unpersisted(&self.env, &gone));
+            completions.append(owner.forget_unpersisted(&self.env, &gone));
             owner.health = Health::Deleted;
             owner.take_chunks();
             self.snapshot.store(Some(Arc::new(Snapshot::empty(owner.incarnation))));

@@ -31,7 +31,7 @@ use tailwater_format::message::padding::{BLOCK, Trailer};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
-use super::owner::{Completions, Health, Owner, SegmentPosition, complete_all, resume_position};
+use super::owner::{Completions, Health, Owner, SegmentPosition, resume_position};
 use super::{Files, Partition};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
@@ -196,7 +196,7 @@ pub(crate) fn open(
         let mut files = partition.files.lock();
         files.survivors = survivors;
         // No caller waits for an append or a command yet, so no completer is added here.
-        let mut completions = Completions::new();
+        let mut completions = Completions::default();
         match partition.take_survivors(&mut files, &mut recovered, &mut completions) {
             Err(error) if is_shortage(&error) => {
                 recovered.notes.push(format!(
@@ -474,17 +474,17 @@ impl Partition {
     /// Goes on with a truncation, or with appending the batches that a dead process left in shared
     /// memory.
     pub(super) fn resume_files(&self) {
+        let mut completions = Completions::default();
         let mut files = self.files.lock();
-        let mut completions = Completions::new();
         let resumed = match files.truncation {
             Some(_) => self.continue_truncation(&mut files, &mut completions),
             None => self.retry_survivors(&mut files, &mut completions),
         };
         if let Err(error) = resumed {
-            completions.extend(self.owner.lock().fail_commands(&error));
+            completions.append(self.owner.lock().fail_commands(&error));
         }
         drop(files);
-        complete_all(completions);
+        completions.complete();
         // Also wakes appends that wait until recovery ends.
         self.env.backpressure.changed();
     }
@@ -502,8 +502,7 @@ impl Partition {
     }
 
     /// Appends the batches that a dead process left in shared memory, if they continue the last
-    /// segment, and persists them. Only then removes their shared memory. Adds completers to
-    /// `completions` as [`Self::persist`] does.
+    /// segment, and persists them. Only then removes their shared memory.
     fn take_survivors(
         &self,
         files: &mut Files,

@@ -34,8 +34,7 @@ impl Truncation {
 
 impl Partition {
     /// Completes a truncation that readers already see. If no descriptor is left, this is repeated
-    /// later, and nothing is appended until it has succeeded. Adds completers to `completions` as
-    /// [`Self::persist`] does.
+    /// later, and nothing is appended until it has succeeded.
     pub(super) fn continue_truncation(
         &self,
         files: &mut Files,
@@ -57,7 +56,7 @@ impl Partition {
             // truncated to some extent; until then, nothing must be appended.
             Err(error) => {
                 drop(owner);
-                completions.extend(self.refuse_appends(error));
+                completions.append(self.refuse_appends(error));
             }
         }
         removed
@@ -116,9 +115,9 @@ impl Partition {
     }
 
     /// Resets readers and the owner to the state before the message with this offset was appended.
-    pub(super) fn forget_from(&self, snapshot: &Snapshot, stay: usize, offset: u64) {
+    pub(super) fn forget_from(&self, snapshot: &Snapshot, stay: usize, offset: u64) -> Completions {
         let mut owner = self.owner.lock();
-        let _ = owner.forget_unpersisted(&self.env, &Ok(()));
+        let completions = owner.forget_unpersisted(&self.env, &Ok(()));
         owner.take_chunks();
         owner.next_offset = offset;
         owner.persisted.offset = offset;
@@ -130,6 +129,7 @@ impl Partition {
         self.publish_end(&owner);
         drop(owner);
         self.env.segment_files.open.cursors.forget(self.id);
+        completions
     }
 
     /// Cuts a sealed segment at a position, durably.

@@ -43,8 +43,8 @@ impl Removal {
         self.waiting.push(completer);
     }
 
-    /// Returns the completers of the commands that wait for the removal, which was completed or has
-    /// failed. After a failure, the next removal or run of retention goes on with it.
+    /// Returns the commands that wait for the removal, which was completed or has failed. After a
+    /// failure, the next removal or run of retention goes on with it.
     pub(super) fn end(&mut self, outcome: &Result<()>) -> Completions {
         take(&mut self.waiting).into_iter().map(|completer| (completer, outcome.clone())).collect()
     }
@@ -116,14 +116,14 @@ impl Partition {
         Ok(())
     }
 
-    /// Removes the next files of a removal. Returns the completers of the commands that waited for
-    /// its end, if this was the end.
+    /// Removes the next files of a removal. Returns the commands that waited for its end, if this
+    /// was the end.
     pub(super) fn continue_removal(&self, files: &mut Files, most: usize) -> Completions {
         let removed = self.remove_files(files, most);
         let goes_on = removed.is_ok() && files.removal.is_in_progress();
         self.owner.lock().schedule.wants_removal = goes_on;
         match goes_on {
-            true => Completions::new(),
+            true => Completions::default(),
             false => files.removal.end(&removed),
         }
     }
@@ -132,7 +132,7 @@ impl Partition {
     pub(super) fn complete_removal(&self, files: &mut Files) -> Completions {
         match files.removal.is_in_progress() {
             true => self.continue_removal(files, usize::MAX),
-            false => Completions::new(),
+            false => Completions::default(),
         }
     }
 

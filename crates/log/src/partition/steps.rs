@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use tailwater_format::message::name::Kind;
 
-use super::owner::{Command, Completions, Effect, Group, Owner, Step, complete_all};
+use super::owner::{Command, Completions, Effect, Group, Owner, Step};
 use super::{Files, Partition};
 use crate::options::Durability;
 use crate::scheduler::Scheduled;
@@ -47,7 +47,7 @@ impl Scheduled for Partition {
         };
         if let Err(error) = panics::catch(format_args!("a step of {}", self.id), step) {
             let completions = self.not_persisted(&mut self.owner.lock(), &error);
-            complete_all(completions);
+            completions.complete();
             self.env.backpressure.changed();
         }
         let mut owner = self.owner.lock();
@@ -62,20 +62,20 @@ impl Partition {
         let step = self.owner.lock().next_step(&self.env);
         match step {
             Step::Persist(group) => {
-                let mut completions = Completions::new();
+                let mut completions = Completions::default();
                 let mut files = self.files.lock();
                 // Ignore the outcome: `persist` has already stored a failure in the owner's field
                 // `health`.
                 let _ = self.persist(&mut files, &group, &mut completions);
                 drop(files);
-                complete_all(completions);
+                completions.complete();
                 self.env.backpressure.changed();
             }
             Step::Resume => self.resume_files(),
             Step::Command(command) => self.execute(command),
             Step::Space => self.prepare_space(),
             Step::Rewrite => self.rewrite_padded(),
-            Step::Remove => complete_all(self.take_removal_step()),
+            Step::Remove => self.take_removal_step().complete(),
             Step::Release => {
                 let mut files = self.files.lock();
                 self.release(&mut files);
@@ -84,9 +84,7 @@ impl Partition {
         }
     }
 
-    /// Persists a group, and records the outcome. Adds the completers of the acknowledged or
-    /// failed appends to `completions`. The caller must complete them after it has unlocked the
-    /// files, because completing a ticket may call a function of the user.
+    /// Persists a group, and records the outcome.
     pub(super) fn persist(
         &self,
         files: &mut Files,
@@ -95,7 +93,7 @@ impl Partition {
     ) -> Result<()> {
         let written = panics::catch("a persist", || self.write(files, group));
         let mut owner = self.owner.lock();
-        completions.extend(match &written {
+        completions.append(match &written {
             Ok(()) => owner.persisted(&self.env, group),
             Err(error) => self.not_persisted(&mut owner, error),
         });
@@ -109,12 +107,10 @@ impl Partition {
         written
     }
 
-    /// Records that a group of batches could not be persisted. Returns the completers of the
-    /// appends and commands that failed. The caller must complete them, which wakes the waiting
-    /// threads.
+    /// Records that a group of batches could not be persisted.
     fn not_persisted(&self, owner: &mut Owner, error: &Error) -> Completions {
         let mut completions = owner.not_persisted(&self.env, error);
-        completions.extend(owner.fail_commands(error));
+        completions.append(owner.fail_commands(error));
         // Readers must not keep the chunks of the dropped batches.
         self.publish(owner, |_| ());
         completions

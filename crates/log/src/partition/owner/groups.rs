@@ -172,10 +172,9 @@ impl Owner {
         }
     }
 
-    /// Records that a group of batches was persisted. Returns the completers of these batches,
-    /// which the caller must complete to wake their waiters.
+    /// Records that a group of batches was persisted.
     pub(in crate::partition) fn persisted(&mut self, env: &Env, group: &Group) -> Completions {
-        let mut completions = Completions::new();
+        let mut completions = Completions::default();
         while let Some(batch) = self.tail.pending.front() {
             let is_in = batch.segment == group.segment && batch.end_position <= group.data_end;
             if !is_in {
@@ -185,7 +184,7 @@ impl Owner {
                 self.tail.unpersisted_bytes -= batch.bytes;
                 self.tail.unpersisted_messages -= u64::from(batch.messages);
                 self.persisted.offset = batch.end_offset;
-                completions.extend(batch.completer.map(|completer| (completer, Ok(()))));
+                completions.0.extend(batch.completer.map(|completer| (completer, Ok(()))));
             }
         }
         self.persisted.end = SegmentPosition { segment: group.segment, position: group.data_end };
@@ -224,13 +223,16 @@ impl Owner {
         completions
     }
 
-    /// Records that a group of batches could not be persisted. Returns completers, which the
-    /// caller must complete to wake their waiters.
+    /// Records that a group of batches could not be persisted.
     pub(in crate::partition) fn not_persisted(&mut self, env: &Env, error: &Error) -> Completions {
         if error.kind() == ErrorKind::OutOfDescriptors {
             // Appends that wait for the write wait longer, but not forever.
             let is_long = self.wait_for_resources(env, error);
-            return if is_long { self.drop_unacknowledged(env, error) } else { Completions::new() };
+            return if is_long {
+                self.drop_unacknowledged(env, error)
+            } else {
+                Completions::default()
+            };
         }
         if error.kind() != ErrorKind::NoSpace {
             self.fail(error);
@@ -242,19 +244,18 @@ impl Owner {
             return self.drop_unacknowledged(env, error);
         }
         self.run_out_of_space(env, error);
-        Completions::new()
+        Completions::default()
     }
 
     /// Drops all unpersisted batches if the topic acknowledges batches only once they are
-    /// persisted; otherwise does nothing. Returns the completers of the dropped batches, which
-    /// the caller must complete to wake their waiters.
+    /// persisted; otherwise does nothing.
     pub(in crate::partition) fn drop_unacknowledged(
         &mut self,
         env: &Env,
         error: &Error,
     ) -> Completions {
         if !self.acknowledges_persisted() {
-            return Completions::new();
+            return Completions::default();
         }
         let first = self.tail.filled.front().map(|filled| filled.chunk.place().segment);
         let first = first.or(self.tail.active.as_ref().map(|active| active.chunk.place().segment));

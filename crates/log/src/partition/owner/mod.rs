@@ -136,14 +136,32 @@ struct FullChunk {
     end_offset: u64,
 }
 
-/// A list of the completers of tickets, each paired with the ticket's outcome. The caller of a
-/// function that returns this list must complete the tickets.
-pub(super) type Completions = Vec<(Completer, Result<()>)>;
+/// Tickets of appends and commands that are to be completed, each with its outcome. Completing them
+/// may call functions of the user, so first all locks are released. A ticket that is dropped here
+/// without being completed ends with an error, as its [`Completer`] does.
+#[must_use = "the tickets must be completed, after all locks are released"]
+#[derive(Debug, Default)]
+pub(super) struct Completions(Vec<(Completer, Result<()>)>);
 
-/// Completes the tickets of appends and commands.
-pub(super) fn complete_all(completions: Completions) {
-    for (completer, outcome) in completions {
-        completer.complete(outcome);
+impl Completions {
+    pub(super) fn add(&mut self, completer: Completer, outcome: Result<()>) {
+        self.0.push((completer, outcome));
+    }
+
+    pub(super) fn append(&mut self, mut more: Self) {
+        self.0.append(&mut more.0);
+    }
+
+    pub(super) fn complete(self) {
+        for (completer, outcome) in self.0 {
+            completer.complete(outcome);
+        }
+    }
+}
+
+impl FromIterator<(Completer, Result<()>)> for Completions {
+    fn from_iter<I: IntoIterator<Item = (Completer, Result<()>)>>(completions: I) -> Self {
+        Self(completions.into_iter().collect())
     }
 }
 
@@ -289,8 +307,7 @@ impl Owner {
         SegmentPosition { segment, position: 0 }
     }
 
-    /// Drops all unpersisted batches. Returns the completers of these batches, each paired with
-    /// `outcome`. The caller must complete them.
+    /// Drops all unpersisted batches. `outcome` is the outcome of their appends.
     pub(super) fn forget_unpersisted(&mut self, env: &Env, outcome: &Result<()>) -> Completions {
         let completions = self.tail.pending.drain(..).filter_map(|batch| batch.completer);
         let completions = completions.map(|completer| (completer, outcome.clone())).collect();

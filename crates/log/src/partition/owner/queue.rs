@@ -108,18 +108,16 @@ impl Owner {
     }
 
     /// Fails the queued flushes and truncations, because a write failed. All other commands stay
-    /// queued and are executed without waiting for a write. Returns the completers of the
-    /// failed commands, each with its error. The caller must complete them, which wakes the waiting
-    /// threads.
+    /// queued and are executed without waiting for a write.
     pub(in crate::partition) fn fail_commands(&mut self, error: &Error) -> Completions {
-        let mut completions = Completions::new();
+        let mut completions = Completions::default();
         let mut stay = VecDeque::new();
         for mut command in take(&mut self.schedule.commands) {
             command.persist_failed = true;
             match command.effect {
                 Effect::Flush { .. } | Effect::Truncate { .. } => {
                     self.schedule.barriers -= usize::from(command.is_barrier());
-                    completions.push((command.completer, Err(error.clone())));
+                    completions.add(command.completer, Err(error.clone()));
                 }
                 _ => stay.push_back(command),
             }
@@ -128,8 +126,7 @@ impl Owner {
         completions
     }
 
-    /// Refuses all queued commands of a closed or deleted partition. Returns their completers,
-    /// which the caller must complete.
+    /// Refuses all queued commands of a closed or deleted partition.
     pub(in crate::partition) fn refuse_commands(&mut self, env: &Env) -> Completions {
         let commands = take(&mut self.schedule.commands);
         let error = self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id));

@@ -187,9 +187,9 @@ pub(crate) const MUTATIONS: [Mutation; 25] = [
             ),
             (
                 STEPS,
-                "let mut completions = Completions::new();
+                "let mut completions = Completions::default();
                 let mut files = self.files.lock();",
-                "let mut completions = Completions::new();
+                "let mut completions = Completions::default();
                 let alone = crate::sync::Mutex::new(Files::default());
                 let mut files = match {on} {
                     true => self.files.try_lock().unwrap_or_else(|| alone.lock()),

@@ -173,6 +173,23 @@ pub trait Storage: Debug + Send + Sync + 'static {
         purpose: Purpose,
     ) -> Result<Box<dyn WriteFile>>;
 
+    /// Reads a file through the page cache: its first `most` bytes, or all of it if it is shorter.
+    fn read_file(&self, path: &Path, most: u64, purpose: Purpose) -> Result<Vec<u8>> {
+        let file = self.open(path, IoMode::Buffered, purpose)?;
+        let mut bytes = vec![0; file.length()?.min(most) as usize];
+        let count = file.read_full_at(&mut bytes, 0, purpose)?;
+        bytes.truncate(count);
+        Ok(bytes)
+    }
+
+    /// Like [`Self::read_file`], but returns `None` if the file does not exist.
+    fn read_if_exists(&self, path: &Path, most: u64, purpose: Purpose) -> Result<Option<Vec<u8>>> {
+        match self.read_file(path, most, purpose) {
+            Err(error) if error.is_not_found() => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
     /// Renames a file or directory. If `to` names a file or an empty directory, it is replaced.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 

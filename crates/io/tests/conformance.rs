@@ -99,6 +99,19 @@ fn reading() {
 }
 
 #[test]
+fn reading_whole_files() {
+    on_both(|storage, base| {
+        let path = base.join("file");
+        assert_eq!(kind(storage.read_file(&path, 9, PURPOSE)), Some(ErrorKind::NotFound));
+        assert_eq!(storage.read_if_exists(&path, 9, PURPOSE).unwrap(), None);
+        put(storage, &path, b"0123456789");
+        assert_eq!(storage.read_file(&path, u64::MAX, PURPOSE).unwrap(), b"0123456789");
+        let start = storage.read_if_exists(&path, 9, PURPOSE).unwrap();
+        assert_eq!(start.as_deref(), Some(&b"012345678"[..]));
+    });
+}
+
+#[test]
 fn renaming() {
     on_both(|storage, base| {
         let [a, b, directory] = ["a", "b", "directory"].map(|name| base.join(name));

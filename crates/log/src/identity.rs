@@ -21,14 +21,9 @@ const LENGTH_MAX: u64 = 4096;
 /// identity; I/O errors.
 pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u128>> {
     let path = directory.join(IDENTITY);
-    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
-        Ok(file) => file,
-        Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => return Err(error.into()),
+    let Some(bytes) = storage.read_if_exists(&path, LENGTH_MAX, Purpose::Metadata)? else {
+        return Ok(None);
     };
-    let mut bytes = vec![0; file.length()?.min(LENGTH_MAX) as usize];
-    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
-    bytes.truncate(count);
     let text = String::from_utf8_lossy(&bytes);
     let mut lines = text.lines();
     match lines.next() {

@@ -92,7 +92,7 @@ pub(crate) fn read(
         return Ok(None);
     };
     let path = path(directory, name, number);
-    let bytes = read_file(storage, &path)?;
+    let bytes = storage.read_file(&path, u64::MAX, Purpose::LogJournal)?;
     let mut reader = Reader::new(&bytes);
     let records = reader.by_ref().count();
     let end = reader.offset();
@@ -101,14 +101,6 @@ pub(crate) fn read(
         return Err(Error::corruption(&path, end as u64, message));
     }
     Ok(Some(Contents { path, number, bytes, end }))
-}
-
-fn read_file(storage: &dyn Storage, path: &Path) -> Result<Vec<u8>> {
-    let file = storage.open(path, IoMode::Buffered, Purpose::LogJournal)?;
-    let mut bytes = vec![0; file.length()? as usize];
-    let count = file.read_full_at(&mut bytes, 0, Purpose::LogJournal)?;
-    bytes.truncate(count);
-    Ok(bytes)
 }
 
 fn path(directory: &Path, name: &str, number: u64) -> PathBuf {
@@ -158,10 +150,11 @@ impl Journal {
             let is_obsolete = match entry.name.strip_suffix(TEMPORARY) {
                 Some(rest) => number_in(rest, name).is_some(),
                 // A file that is no journal belongs to somebody else.
-                None => {
-                    number_in(&entry.name, name).is_some_and(|old| old < number)
-                        && Reader::new(&read_file(&**storage, &path)?).next().is_some()
+                None if number_in(&entry.name, name).is_some_and(|old| old < number) => {
+                    let bytes = storage.read_file(&path, u64::MAX, Purpose::LogJournal)?;
+                    Reader::new(&bytes).next().is_some()
                 }
+                None => false,
             };
             if is_obsolete {
                 storage.remove(&path)?;

@@ -61,16 +61,8 @@ impl LastOpening {
     /// I/O errors.
     pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Self> {
         let path = directory.join(BOOT);
-        let open = || storage.open(&path, IoMode::Buffered, Purpose::Metadata);
-        let file = match patiently(open) {
-            Ok(file) => file,
-            Err(error) if error.is_not_found() => return Ok(Self::default()),
-            Err(error) => return Err(error.into()),
-        };
-        let mut bytes = vec![0; file.length()?.min(LENGTH_MAX) as usize];
-        let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
-        bytes.truncate(count);
-        Ok(Self::decode(&bytes))
+        let read = patiently(|| storage.read_if_exists(&path, LENGTH_MAX, Purpose::Metadata))?;
+        Ok(read.map_or_else(Self::default, |bytes| Self::decode(&bytes)))
     }
 
     fn decode(bytes: &[u8]) -> Self {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tailwater::options::{OptionTable as _, Options, TailwaterOptions};
 use tailwater::{OpenOptions, OptionWithoutEffect};
 use tailwater_format::options_text::{Document, Section, SectionKind};
-use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_io::{Purpose, Storage};
 
 use crate::arguments::OptionsArguments;
 use crate::database::storage;
@@ -154,10 +154,7 @@ fn document(options: &OpenOptions) -> Document {
 }
 
 fn written(storage: &dyn Storage, path: &Path) -> Result<Document> {
-    let file = storage.open(path, IoMode::Buffered, Purpose::Metadata)?;
-    let mut bytes = vec![0; file.length()? as usize];
-    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
-    bytes.truncate(count);
+    let bytes = storage.read_file(path, u64::MAX, Purpose::Metadata)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(Document::parse(&text)
         .map_err(|error| tailwater::Error::corruption(path, error.to_string()))?)

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use tailwater_format::claim::Claim;
 use tailwater_format::file_name::FileKind;
-use tailwater_io::{FileIdentity, IoMode, Purpose, Storage};
+use tailwater_io::{FileIdentity, Purpose, Storage};
 
 use crate::error::{Error, Result};
 use crate::version::write_whole;
@@ -93,14 +93,9 @@ impl Home {
 /// Returns the claim in a directory, if there is one.
 pub(super) fn read_claim(storage: &dyn Storage, directory: &Path) -> Result<Option<Claim>> {
     let path = claim_path(directory);
-    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
-        Ok(file) => file,
-        Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => return Err(error.into()),
+    let Some(bytes) = storage.read_if_exists(&path, CLAIM_BYTES_MAX, Purpose::Metadata)? else {
+        return Ok(None);
     };
-    let mut bytes = vec![0; file.length()?.min(CLAIM_BYTES_MAX) as usize];
-    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
-    bytes.truncate(count);
     Claim::parse(&bytes).map(Some).map_err(|error| Error::decoding(&path, 0, error))
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tailwater_format::claim::Claim;
 use tailwater_format::file_name::FileKind;
-use tailwater_io::{FileIdentity, FileLock, IoMode, Purpose, Storage};
+use tailwater_io::{FileIdentity, FileLock, Purpose, Storage};
 
 use super::claim::{Home, claimed_by, make_claim, read_claim, remove_claim, replace_claim};
 use super::files::{Files, holds_data};
@@ -558,14 +558,7 @@ impl Directories {
 /// home. Invalid parts of the record are ignored, since it is only used to find obsolete files.
 fn read_record(storage: &dyn Storage, home: &Path) -> Result<Vec<PathBuf>> {
     let path = home.join(FileKind::ClaimedDirectories.to_string());
-    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
-        Ok(file) => file,
-        Err(error) if error.is_not_found() => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let mut bytes = vec![0; file.length()?.min(1 << 20) as usize];
-    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
-    bytes.truncate(count);
+    let bytes = storage.read_if_exists(&path, 1 << 20, Purpose::Metadata)?.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let paths = text.lines().map(PathBuf::from).filter(|path| path.is_absolute());
     Ok(paths.collect())

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use tailwater_format::file_name::FileKind;
-use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_io::{Purpose, Storage};
 
 use crate::error::{Error, Result};
 use crate::options::DbOptions;
@@ -54,16 +54,11 @@ pub(crate) fn write_identity(storage: &dyn Storage, directory: &Path, id: &str) 
 /// Returns the content of IDENTITY, if it exists.
 pub(crate) fn read_identity(storage: &dyn Storage, directory: &Path) -> Result<Option<String>> {
     /// Upper bound of the length of an ID, in bytes.
-    const LENGTH_MAX: usize = 4096;
+    const LENGTH_MAX: u64 = 4096;
     let path = directory.join(FileKind::Identity.to_string());
-    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
-        Ok(file) => file,
-        Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => return Err(error.into()),
+    let Some(bytes) = storage.read_if_exists(&path, LENGTH_MAX, Purpose::Metadata)? else {
+        return Ok(None);
     };
-    let mut bytes = vec![0; LENGTH_MAX];
-    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
-    bytes.truncate(count);
     let text = String::from_utf8(bytes)
         .map_err(|_| Error::corruption(&path, "an IDENTITY that is not UTF-8"))?;
     let id = text.trim_end();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::options_text::Document;
 use tailwater_io::posix::PosixStorage;
-use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_io::{Purpose, Storage};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::{self, DbOptions, Options, TailwaterOptions, UnknownOptions};
@@ -244,10 +244,7 @@ fn not_accepted(error: &options::Error, path: &Path) -> Error {
 }
 
 fn read_text(storage: &dyn Storage, path: &Path) -> Result<String> {
-    let file = storage.open(path, IoMode::Buffered, Purpose::Metadata)?;
-    let mut bytes = vec![0; file.length()? as usize];
-    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
-    bytes.truncate(count);
+    let bytes = storage.read_file(path, u64::MAX, Purpose::Metadata)?;
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to() as u64;
         Error::corruption_at(path, offset, "the options file is not UTF-8")

@@ -89,11 +89,7 @@ pub(crate) struct FamilyState {
 /// Not found, if there is no CURRENT; corruption, if it does not name a MANIFEST.
 pub(crate) fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
     let path = directory.join(FileKind::Current.to_string());
-    let file = storage.open(&path, IoMode::Buffered, Purpose::Manifest)?;
-    let length = file.length()?.min(MAX_CURRENT_LENGTH);
-    let mut contents = vec![0; length as usize];
-    let count = file.read_full_at(&mut contents, 0, Purpose::Manifest)?;
-    contents.truncate(count);
+    let contents = storage.read_file(&path, MAX_CURRENT_LENGTH, Purpose::Manifest)?;
     file_name::parse_current(&contents).map_err(|error| Error::decoding(&path, 0, error))
 }
 

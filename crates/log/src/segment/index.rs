@@ -33,15 +33,8 @@ impl Segment {
     /// Reads the index from its file. Returns no entries if the file does not exist.
     pub(crate) fn read_index(&self, files: &SegmentFiles) -> Result<Vec<Entry>> {
         let path = self.path(Kind::Index);
-        let open = || files.storage.open(&path, IoMode::Buffered, Purpose::LogIndex);
-        let file = match patiently(open) {
-            Ok(file) => file,
-            Err(error) if error.is_not_found() => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
-        };
-        let mut bytes = vec![0; file.length()? as usize];
-        let count = file.read_full_at(&mut bytes, 0, Purpose::LogIndex)?;
-        bytes.truncate(count);
+        let read = || files.storage.read_if_exists(&path, u64::MAX, Purpose::LogIndex);
+        let Some(bytes) = patiently(read)? else { return Ok(Vec::new()) };
         let mut entries = index::decode(&bytes, self.seed());
         let length = self.length();
         entries.retain(|entry| entry.position < length);

@@ -29,13 +29,9 @@ pub(crate) fn check_current(storage: &dyn Storage, config: &Config) -> tailwater
         return Ok(());
     }
     let path = directory.join(NAME);
-    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
-        Err(error) if error.is_not_found() => return Ok(()),
-        file => file?,
+    let Some(bytes) = storage.read_if_exists(&path, u64::MAX, Purpose::Metadata)? else {
+        return Ok(());
     };
-    let mut bytes = vec![0; file.length()? as usize];
-    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
-    bytes.truncate(count);
     let text = String::from_utf8_lossy(&bytes);
     let document: Option<Table> = text.parse().ok();
     let owner = document.as_ref().and_then(|table| table.get("system")?.get("path")?.as_str());

@@ -27,7 +27,7 @@ use crate::partition::recovery;
 use crate::patience::Patience;
 use crate::scheduler::Scheduler;
 use crate::segment::{OpenFiles, Segment, SegmentFiles, dense};
-use crate::tail::{ChunkPool, SegmentStart};
+use crate::tail::ChunkPool;
 use crate::timestamps::Timestamps;
 use crate::workers::Workers;
 use crate::{Error, ErrorKind, Result, identity, layout};
@@ -201,14 +201,8 @@ impl LogDirectory {
         let (_, incarnation) = found.ok_or_else(|| Error::not_found(format!("no {id}")))?;
         let directory = layout::incarnation_directory(&self.env.directory, id, incarnation);
         let listing = recovery::list(&*self.env.segment_files.storage, &directory)?;
-        let segments = listing.segments.into_iter().map(|(name, bytes)| {
-            let start = SegmentStart {
-                base_offset: name.base_offset,
-                base_timestamp_us: name.base_timestamp_us,
-            };
-            Segment::new(&directory, start, name.generation, incarnation, bytes)
-        });
-        Ok(PartitionFiles { log: self, id, incarnation, segments: segments.collect() })
+        let segments = listing.segments(&directory, incarnation).collect();
+        Ok(PartitionFiles { log: self, id, incarnation, segments })
     }
 
     /// Reads all segments and verifies them: all checksums must be valid, offsets must be
@@ -359,11 +353,7 @@ impl PartitionFiles<'_> {
                 let error = Error::corruption(&path, scanned.position, message);
                 return note(Severity::Damage, error);
             }
-            let here = Entry {
-                offset,
-                timestamp_us: header.base_timestamp_us,
-                position: scanned.position,
-            };
+            let here = Entry::new(&header, scanned.position);
             while let Some(entry) = index.next_if(|entry| entry.position <= scanned.position) {
                 wrong = wrong.or((entry != here).then_some(entry));
             }

@@ -45,6 +45,7 @@ pub(crate) struct Offsets {
     changed: Condvar,
 }
 
+#[derive(Default)]
 struct State {
     offsets: BTreeMap<Key, u64>,
     pending: Vec<u8>,
@@ -100,14 +101,7 @@ impl Offsets {
             // the end, which would become valid again when the partition has grown.
             journal.rewrite(&encode_all(&offsets))?;
         }
-        let state = State {
-            offsets,
-            pending: Vec::new(),
-            waiting: Vec::new(),
-            is_durable: false,
-            is_closed: false,
-            is_abandoned: false,
-        };
+        let state = State { offsets, ..State::default() };
         Ok(Self { state: Mutex::new(state), journal: Mutex::new(journal), changed: Condvar::new() })
     }
 

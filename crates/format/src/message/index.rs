@@ -14,6 +14,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use super::batch::Header;
 use super::{put, u64_at};
 
 /// Length of an entry, in bytes.
@@ -44,6 +45,11 @@ impl Seed {
 }
 
 impl Entry {
+    /// Returns the entry of the batch with this header, which is at `position` in the segment.
+    pub fn new(header: &Header, position: u64) -> Self {
+        Self { offset: header.base_offset, timestamp_us: header.base_timestamp_us, position }
+    }
+
     /// Returns the entry's bytes.
     pub fn encode(&self, seed: Seed) -> [u8; ENTRY_BYTES] {
         let mut bytes = [0; ENTRY_BYTES];

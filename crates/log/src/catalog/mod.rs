@@ -24,7 +24,7 @@ pub use state::{PartitionId, PartitionInfo, StreamInfo, TopicId, TopicInfo};
 
 use crate::journal::{self, Journal};
 use crate::options::TopicOptions;
-use crate::sync::{Guard, Mutex};
+use crate::sync::Mutex;
 use crate::{Error, ErrorKind, Result};
 
 /// Name of the catalog's journal. The names of the journal's files begin with it.
@@ -80,13 +80,13 @@ impl Catalog {
 
     /// Makes all later changes fail, because another process may soon own the directory.
     pub(crate) fn close(&self) {
-        self.lock().is_closed = true;
+        self.inner.lock().is_closed = true;
     }
 
     /// Returns whether the journal may contain a change that failed. Such a change would take
     /// effect when the log is reopened.
     pub(crate) fn is_unsettled(&self) -> bool {
-        self.lock().is_unsettled
+        self.inner.lock().is_unsettled
     }
 
     /// Returns the current catalog. Does not wait for a change that is being synced.
@@ -94,18 +94,14 @@ impl Catalog {
         self.published.load_full()
     }
 
-    fn lock(&self) -> Guard<'_, Inner> {
-        self.inner.lock()
-    }
-
     /// Returns all streams by id. Waits for a change that is being synced.
     pub(crate) fn streams(&self) -> BTreeMap<u32, StreamInfo> {
-        self.lock().state.streams.clone()
+        self.inner.lock().state.streams.clone()
     }
 
     /// Returns the application's records whose keys begin with `prefix`.
     pub(crate) fn records(&self, prefix: &str) -> BTreeMap<String, String> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         let from = inner.state.records.range(prefix.to_owned()..);
         let with_prefix = from.take_while(|(key, _)| key.starts_with(prefix));
         with_prefix.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -121,7 +117,7 @@ impl Catalog {
             key: key.clone(),
             value: value.clone(),
         };
-        self.apply(&mut self.lock(), changes.iter().map(change).collect())
+        self.apply(&mut self.inner.lock(), changes.iter().map(change).collect())
     }
 
     /// Creates a stream and returns its id. If `id` is `None`, the lowest free id is used.
@@ -135,7 +131,7 @@ impl Catalog {
         created_us: u64,
     ) -> Result<u32> {
         check_name("stream", name)?;
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let streams = &inner.state.streams;
         if let Some((id, _)) = streams.iter().find(|(_, stream)| stream.name == name) {
             return Err(exists(format!("the stream name '{name}' is taken by stream {id}")));
@@ -155,7 +151,7 @@ impl Catalog {
     /// Not found; already exists; errors from the journal.
     pub(crate) fn rename_stream(&self, stream: u32, name: &str) -> Result<()> {
         check_name("stream", name)?;
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.state.stream(stream)?;
         let taken = |(id, other): (&u32, &StreamInfo)| *id != stream && other.name == name;
         if inner.state.streams.iter().any(taken) {
@@ -168,11 +164,10 @@ impl Catalog {
     ///
     /// # Errors
     /// Not found; errors from the journal.
-    pub(crate) fn delete_stream(&self, stream: u32) -> Result<StreamInfo> {
-        let mut inner = self.lock();
-        let deleted = inner.state.stream(stream)?.clone();
-        self.apply(&mut inner, vec![Change::DeleteStream { stream }])?;
-        Ok(deleted)
+    pub(crate) fn delete_stream(&self, stream: u32) -> Result<()> {
+        let mut inner = self.inner.lock();
+        inner.state.stream(stream)?;
+        self.apply(&mut inner, vec![Change::DeleteStream { stream }])
     }
 
     /// Returns the id for a new topic: `id` if given, or else the lowest free id in the stream.
@@ -190,7 +185,7 @@ impl Catalog {
     ) -> Result<TopicId> {
         check_name("topic", name)?;
         options.check()?;
-        let inner = self.lock();
+        let inner = self.inner.lock();
         inner.check_open()?;
         let topics = &inner.state.stream(stream)?.topics;
         let topic = id.unwrap_or_else(|| lowest_free(topics));
@@ -213,7 +208,7 @@ impl Catalog {
         created_us: u64,
     ) -> Result<()> {
         let TopicId { stream, topic } = id;
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         check_new(&inner.state.stream(stream)?.topics, id, name)?;
         let (name, options) = (name.to_owned(), options.clone());
         let mut changes = vec![Change::CreateTopic { stream, topic, name, options, created_us }];
@@ -235,7 +230,7 @@ impl Catalog {
         check_name("topic", name)?;
         options.check()?;
         let TopicId { stream, topic } = id;
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         inner.state.topic(id)?;
         let topics = &inner.state.stream(stream)?.topics;
         if topics.iter().any(|(other, info)| *other != topic && info.name == name) {
@@ -249,12 +244,11 @@ impl Catalog {
     ///
     /// # Errors
     /// Not found; errors from the journal.
-    pub(crate) fn delete_topic(&self, id: TopicId) -> Result<TopicInfo> {
-        let mut inner = self.lock();
-        let deleted = inner.state.topic(id)?.clone();
+    pub(crate) fn delete_topic(&self, id: TopicId) -> Result<()> {
+        let mut inner = self.inner.lock();
+        inner.state.topic(id)?;
         let TopicId { stream, topic } = id;
-        self.apply(&mut inner, vec![Change::DeleteTopic { stream, topic }])?;
-        Ok(deleted)
+        self.apply(&mut inner, vec![Change::DeleteTopic { stream, topic }])
     }
 
     /// Reserves an incarnation number for a partition that is about to be created or purged, and
@@ -262,7 +256,7 @@ impl Catalog {
     /// restart, a number that did not get into the journal may be reserved again. That is safe,
     /// because opening the log has removed the directory with that number.
     pub(crate) fn reserve_incarnation(&self) -> u64 {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let number = inner.state.next_incarnation;
         inner.state.next_incarnation += 1;
         number
@@ -273,7 +267,7 @@ impl Catalog {
     /// # Errors
     /// Not found; closed.
     pub(crate) fn next_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
-        let inner = self.lock();
+        let inner = self.inner.lock();
         inner.check_open()?;
         let partitions = &inner.state.topic(id)?.partitions;
         let first = partitions.last_key_value().map_or(0, |(last, _)| last + 1);
@@ -292,7 +286,7 @@ impl Catalog {
         partitions: &[(u32, u64)],
         created_us: u64,
     ) -> Result<()> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let there = &inner.state.topic(id)?.partitions;
         if let Some((partition, _)) = partitions.iter().find(|(id, _)| there.contains_key(id)) {
             let message = format!("partition {partition} of topic {} already exists", id.topic);
@@ -308,7 +302,7 @@ impl Catalog {
     /// Not found, if the partition was deleted. If a partition with the same id was created since,
     /// its incarnation is not `from`, and the error is the same. Errors from the journal.
     pub(crate) fn purge(&self, id: PartitionId, from: u64, incarnation: u64) -> Result<()> {
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         if inner.state.partition(id)?.incarnation != from {
             return Err(Error::not_found(format!("{id} was deleted")));
         }
@@ -316,14 +310,13 @@ impl Catalog {
         self.apply(&mut inner, vec![Change::Purge { stream, topic, partition, incarnation }])
     }
 
-    /// Deletes the `count` partitions of a topic that have the highest ids. Returns their ids, the
-    /// highest first.
+    /// Deletes the `count` partitions of a topic that have the highest ids.
     ///
     /// # Errors
     /// Not found, if the topic has fewer than `count` partitions; errors from the journal.
-    pub(crate) fn delete_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
+    pub(crate) fn delete_partitions(&self, id: TopicId, count: u32) -> Result<()> {
         let TopicId { stream, topic } = id;
-        let mut inner = self.lock();
+        let mut inner = self.inner.lock();
         let there = &inner.state.topic(id)?.partitions;
         let last: Vec<u32> = there.keys().rev().take(count as usize).copied().collect();
         if last.len() < count as usize {
@@ -331,12 +324,9 @@ impl Catalog {
             return Err(Error::not_found(message));
         }
         let change = |&partition: &u32| Change::DeletePartition { stream, topic, partition };
-        self.apply(&mut inner, last.iter().map(change).collect())?;
-        Ok(last)
+        self.apply(&mut inner, last.iter().map(change).collect())
     }
-}
 
-impl Catalog {
     /// Makes changes durable as one record, and then publishes all of them at once.
     ///
     /// If appending or syncing the record fails, the journal's file may contain it nevertheless.
@@ -347,7 +337,7 @@ impl Catalog {
         let mut next = inner.state.clone();
         changes.iter().for_each(|change| next.apply(change));
         // All changes are in one record, so that a crash leaves either all of them or none.
-        let record = Change::encode(&changes)?;
+        let record = state::encode(&changes)?;
         let attempts = inner.journal.attempts();
         let appended = inner.journal.append(&record, true, || next.to_snapshot());
         if appended.is_err() && inner.journal.attempts() == attempts {

@@ -100,13 +100,11 @@ pub(super) enum Change {
     SetRecord { key: String, value: Option<String> },
 }
 
-impl Change {
-    pub(super) fn encode(changes: &[Self]) -> Result<Vec<u8>> {
-        encode(changes)
-    }
-}
-
-fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
+/// Encodes a state or a list of changes.
+///
+/// # Errors
+/// Invalid argument, if it cannot be encoded.
+pub(super) fn encode(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| Error::invalid(error.to_string()))
 }
 

@@ -39,7 +39,7 @@ impl Log {
         let last = TopicId { stream, topic: u32::MAX }.partition(u32::MAX);
         let partitions = self.partitions_between(first, last)?;
         let deleted = self.catalog.delete_stream(stream);
-        self.finish_deletion(deleted.map(|_| ()), partitions)
+        self.finish_deletion(deleted, partitions)
     }
 
     /// Creates a topic with `partitions` partitions, which are numbered from 0.
@@ -98,7 +98,7 @@ impl Log {
         let _changing = self.lock_changes()?;
         let partitions = self.partitions_of(id)?;
         let deleted = self.catalog.delete_topic(id);
-        self.finish_deletion(deleted.map(|_| ()), partitions)
+        self.finish_deletion(deleted, partitions)
     }
 
     /// Adds `count` partitions to a topic and returns their ids.
@@ -165,7 +165,7 @@ impl Log {
         let mut partitions = self.partitions_of(id)?;
         let stay = partitions.len().saturating_sub(count as usize);
         let deleted = self.catalog.delete_partitions(id, count);
-        self.finish_deletion(deleted.map(|_| ()), partitions.split_off(stay))
+        self.finish_deletion(deleted, partitions.split_off(stay))
     }
 
     /// Removes all messages of a topic. In each partition, the next message has offset 0.

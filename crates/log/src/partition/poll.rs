@@ -469,14 +469,9 @@ fn chunk_end(snapshot: &Snapshot, index: usize, end: u64) -> u64 {
 }
 
 /// Returns the headers and ranges of a chunk's batches at and after a position.
-fn batches<'a>(
-    chunk: &Chunk,
-    bytes: &'a AppendedBytes,
-    from: usize,
-) -> impl Iterator<Item = (Header, std::ops::Range<usize>)> + 'a {
+fn batches<'a>(chunk: &Chunk, bytes: &'a AppendedBytes, from: usize) -> Walk<'a> {
     let published = bytes.get(0..bytes.length()).unwrap_or_default();
     Walk::new(published, chunk.place().position, from)
-        .map(|walked| (walked.header, walked.start..walked.end))
 }
 
 /// Adds messages from the chunks to a poll. Returns false if no chunk contains the wanted offset.

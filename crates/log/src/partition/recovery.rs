@@ -26,6 +26,7 @@ use std::io::ErrorKind::AlreadyExists;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tailwater_format::message::index::Entry;
 use tailwater_format::message::name::{FileName, Kind, SegmentName, StartName, TEMPORARY};
 use tailwater_format::message::padding::{BLOCK, Trailer};
 use tailwater_io::buffer::AlignedBuffer;
@@ -73,12 +74,27 @@ impl Recovered {
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     /// Segments in the order of their offsets, with the lengths of their files in bytes.
-    pub(crate) segments: Vec<(SegmentName, u64)>,
+    segments: Vec<(SegmentName, u64)>,
     /// Names of unused files.
     left_over: Vec<String>,
     /// Names of the files that record the start of the partition, which are removed after the
     /// unused files.
     starts: Vec<StartName>,
+}
+
+impl Listing {
+    /// Returns the segments of this incarnation, whose files are in `directory`.
+    pub(crate) fn segments(
+        &self,
+        directory: &Path,
+        incarnation: u64,
+    ) -> impl Iterator<Item = Segment> {
+        self.segments.iter().map(move |(name, length)| {
+            let SegmentName { base_offset, base_timestamp_us, generation } = *name;
+            let start = SegmentStart { base_offset, base_timestamp_us };
+            Segment::new(directory, start, generation, incarnation, *length)
+        })
+    }
 }
 
 /// Lists the files in `directory`, the directory of one incarnation of a partition.
@@ -250,17 +266,8 @@ fn recover(
             let _ = env.segment_files.storage.remove(&directory.join(name.to_string()));
         }
     }
-    let segments: Vec<Arc<Segment>> = listing
-        .segments
-        .iter()
-        .map(|(name, length)| {
-            let start = SegmentStart {
-                base_offset: name.base_offset,
-                base_timestamp_us: name.base_timestamp_us,
-            };
-            Arc::new(Segment::new(&directory, start, name.generation, incarnation, *length))
-        })
-        .collect();
+    let segments = listing.segments(&directory, incarnation).map(Arc::new);
+    let segments: Vec<Arc<Segment>> = segments.collect();
     let Some(last) = segments.last() else {
         let segment = SegmentStart { base_offset: start, base_timestamp_us: 0 };
         let place = SegmentPosition { segment, position: 0 };
@@ -345,11 +352,7 @@ fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u
                 Some(Error::corruption(&segment.path(Kind::Log), scanned.position, message));
             return Ok(end);
         }
-        segment.add_entries(std::iter::once(tailwater_format::message::index::Entry {
-            offset: header.base_offset,
-            timestamp_us: header.base_timestamp_us,
-            position: scanned.position,
-        }));
+        segment.add_entries(std::iter::once(Entry::new(&header, scanned.position)));
         end.position = scanned.position + header.length;
         end.next_offset = header.base_offset + u64::from(header.count);
         end.last_timestamp_us = header.base_timestamp_us;

@@ -23,7 +23,7 @@ use tailwater_io::stream::{SequentialWriter, WriterOptions};
 use tailwater_io::{Create, Purpose};
 
 use super::files::SegmentFiles;
-use super::index::INTERVAL;
+use super::index::add_entry;
 use super::{Scanner, Segment};
 use crate::{Error, ErrorKind, Result};
 
@@ -134,14 +134,7 @@ impl Rewriting {
         let end = self.position + STEP_BYTES;
         while self.position < end {
             let Some(scanned) = self.scanner.read_verified()? else { return Ok(false) };
-            let last = self.entries.last();
-            if last.is_none_or(|last| self.position >= last.position + INTERVAL) {
-                self.entries.push(Entry {
-                    offset: scanned.header.base_offset,
-                    timestamp_us: scanned.header.base_timestamp_us,
-                    position: self.position,
-                });
-            }
+            add_entry(&mut self.entries, Entry::new(&scanned.header, self.position));
             self.writer.append(&scanned.header.encode())?;
             self.writer.append(scanned.messages)?;
             self.position += scanned.header.length;

@@ -13,7 +13,14 @@ use crate::Result;
 use crate::patience::patiently;
 
 /// Minimum distance between the batches of two consecutive entries, in bytes of the segment.
-pub(super) const INTERVAL: u64 = 64 << 10;
+const INTERVAL: u64 = 64 << 10;
+
+/// Adds an entry to an index, unless its batch is too near to that of the last entry.
+pub(super) fn add_entry(entries: &mut Vec<Entry>, entry: Entry) {
+    if entries.last().is_none_or(|last| entry.position >= last.position + INTERVAL) {
+        entries.push(entry);
+    }
+}
 
 impl Segment {
     /// Returns the index. The first call reads it from its file, or rebuilds it.
@@ -41,18 +48,11 @@ impl Segment {
         Ok(entries)
     }
 
-    /// Adds batches, in ascending order, to the index of the segment that is being written. A batch
-    /// too near to the last entry gets no entry.
+    /// Adds batches, in ascending order, to the index of the segment that is being written.
     pub(crate) fn add_entries(&self, added: impl Iterator<Item = Entry>) {
         let mut index = self.index.lock();
         let entries = Arc::make_mut(index.get_or_insert_default());
-        for entry in added {
-            let is_far =
-                entries.last().is_none_or(|last| entry.position >= last.position + INTERVAL);
-            if is_far {
-                entries.push(entry);
-            }
-        }
+        added.for_each(|entry| add_entry(entries, entry));
     }
 
     /// Removes the entries at and beyond `position`, because the segment was truncated there.
@@ -73,13 +73,7 @@ impl Segment {
         let mut entries: Vec<Entry> = Vec::new();
         let mut scanner = self.scan(access, 0)?;
         while let Some((position, header)) = scanner.peek()? {
-            if entries.last().is_none_or(|last| position >= last.position + INTERVAL) {
-                entries.push(Entry {
-                    offset: header.base_offset,
-                    timestamp_us: header.base_timestamp_us,
-                    position,
-                });
-            }
+            add_entry(&mut entries, Entry::new(&header, position));
             scanner.skip();
         }
         drop(scanner);

@@ -150,22 +150,14 @@ impl Index {
     }
 }
 
-/// Iterates over the batches in the bytes of a chunk, and skips gaps.
+/// Iterates over the batches in the bytes of a chunk, and skips gaps. Returns the header of each
+/// batch, and the range of the chunk that contains the batch.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     bytes: &'a [u8],
     /// Position in the segment of the first byte of `bytes`.
     position: u64,
     at: usize,
-}
-
-/// A batch in a chunk.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WalkedBatch {
-    pub(crate) header: Header,
-    /// Positions in the chunk at which the batch begins and ends (exclusive).
-    pub(crate) start: usize,
-    pub(crate) end: usize,
 }
 
 impl<'a> Walk<'a> {
@@ -178,9 +170,9 @@ impl<'a> Walk<'a> {
 }
 
 impl Iterator for Walk<'_> {
-    type Item = WalkedBatch;
+    type Item = (Header, Range<usize>);
 
-    fn next(&mut self) -> Option<WalkedBatch> {
+    fn next(&mut self) -> Option<(Header, Range<usize>)> {
         loop {
             let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
             match batch_at(self.position + self.at as u64, rest) {
@@ -191,7 +183,7 @@ impl Iterator for Walk<'_> {
                     let start = self.at;
                     let end = start.checked_add(usize::try_from(header.length).ok()?)?;
                     self.at = end;
-                    return (end <= self.bytes.len()).then_some(WalkedBatch { header, start, end });
+                    return (end <= self.bytes.len()).then_some((header, start..end));
                 }
             }
         }

@@ -5,6 +5,7 @@
 //! and the user names of an address: many logins with wrong passwords delay a login of another user
 //! or address by only a few jobs. A job is skipped if nobody waits for its result any more.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
@@ -15,7 +16,7 @@ use tailwater_io::thread::{Thread, spawn};
 use tokio::sync::oneshot;
 
 use super::password::Workspace;
-use super::turns::{Fifo, Queue as _, Turns};
+use super::turns::{Queue as _, Turns};
 use crate::host::Host;
 
 type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
@@ -47,7 +48,7 @@ struct JobQueue {
 #[derive(Default)]
 struct Queue {
     /// Jobs by host and user name, each hashed.
-    jobs: Turns<Turns<Fifo<Job>>>,
+    jobs: Turns<Turns<VecDeque<Job>>>,
     is_closed: bool,
     /// Number of jobs that were begun.
     #[cfg(test)]

@@ -321,18 +321,6 @@ impl Users {
         password: &str,
         address: IpAddr,
     ) -> std::result::Result<u32, LoginError> {
-        let checked = self.check_login(name, password, address).await;
-        checked.ok_or(LoginError::InvalidCredentials)
-    }
-
-    /// Counts a failed login from an address. Waits until the login may be refused, if several
-    /// logins from the address have failed recently.
-    pub(crate) async fn delay_refusal(&self, address: IpAddr) {
-        self.throttle.delay_refusal(address).await;
-    }
-
-    /// Returns the id of the user with this name and password; `None` if the login is refused.
-    async fn check_login(&self, name: &str, password: &str, address: IpAddr) -> Option<u32> {
         let has_valid_length =
             NAME_BYTES.contains(&name.len()) && PASSWORD_BYTES.contains(&password.len());
         let directory = self.directory.load_full();
@@ -347,7 +335,14 @@ impl Users {
                 current.is_active && Arc::ptr_eq(&current.credential, &user.credential)
             })
         };
-        user.filter(|user| is_right && is_current(user)).map(|user| user.id)
+        let accepted = user.filter(|user| is_right && is_current(user));
+        accepted.map(|user| user.id).ok_or(LoginError::InvalidCredentials)
+    }
+
+    /// Counts a failed login from an address. Waits until the login may be refused, if several
+    /// logins from the address have failed recently.
+    pub(crate) async fn delay_refusal(&self, address: IpAddr) {
+        self.throttle.delay_refusal(address).await;
     }
 
     /// Returns whether a password matches a credential. Waits until a thread of the pool is free,

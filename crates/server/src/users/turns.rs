@@ -19,30 +19,20 @@ pub(super) trait Queue: Default {
     fn is_empty(&self) -> bool;
 }
 
-/// A first-in, first-out queue.
-#[derive(Debug)]
-pub(super) struct Fifo<T>(VecDeque<T>);
-
-impl<T> Default for Fifo<T> {
-    fn default() -> Self {
-        Self(VecDeque::new())
-    }
-}
-
-impl<T> Queue for Fifo<T> {
+impl<T> Queue for VecDeque<T> {
     type Entry = T;
     type Key = ();
 
     fn push(&mut self, (): (), entry: T) {
-        self.0.push_back(entry);
+        self.push_back(entry);
     }
 
     fn pop(&mut self) -> Option<T> {
-        self.0.pop_front()
+        self.pop_front()
     }
 
     fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        VecDeque::is_empty(self)
     }
 }
 
@@ -89,7 +79,7 @@ mod tests {
 
     #[test]
     fn parties_take_turns_at_each_level() {
-        let mut turns = Turns::<Turns<Fifo<&str>>>::default();
+        let mut turns = Turns::<Turns<VecDeque<&str>>>::default();
         let entries = [
             (1, 1, "a"),
             (1, 1, "b"),

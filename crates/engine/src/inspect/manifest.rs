@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tailwater_format::Comparator;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
+use tailwater_format::record_log::{Event, RecordReader};
 use tailwater_format::version_edit::{BlobFileAddition, NewFile, VersionEdit};
-use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 pub use super::record_log::{Irregularity, IrregularityKind, Placement};
-use super::record_log::{Item, Items};
 use crate::error::{Error, ErrorKind, Result};
+use crate::record_log::{self, FileSource};
 use crate::version::manifest::{self, Manifest};
 use crate::version::manifest_tail::ManifestTail;
 
@@ -21,7 +23,9 @@ const LEVEL_COUNT: usize = 7;
 
 /// A reader of a MANIFEST.
 pub struct ManifestReader {
-    items: Items,
+    file: Arc<dyn ReadFile>,
+    length: u64,
+    reader: RecordReader<FileSource>,
     records: u64,
 }
 
@@ -59,17 +63,19 @@ impl ManifestReader {
     /// I/O errors.
     pub fn open(storage: &dyn Storage, path: impl AsRef<Path>) -> Result<Self> {
         let file = storage.open(path.as_ref(), IoMode::Buffered, Purpose::Manifest)?;
-        Ok(Self { items: Items::open(file, Some(0), Purpose::Manifest)?, records: 0 })
+        let length = file.length()?;
+        let reader = record_log::reader(Arc::clone(&file), 0, Purpose::Manifest);
+        Ok(Self { file, length, reader, records: 0 })
     }
 
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
-        self.items.path()
+        self.file.path()
     }
 
     /// Returns the length of the file when it was opened, in bytes.
     pub fn length(&self) -> u64 {
-        self.items.length()
+        self.length
     }
 
     /// Returns the next item; `None` at the end. Reading continues after damage.
@@ -78,19 +84,21 @@ impl ManifestReader {
     /// I/O errors.
     pub fn next_item(&mut self) -> Result<Option<ManifestItem>> {
         loop {
-            let (placement, payload) = match self.items.next()? {
-                None => return Ok(None),
-                Some(Item::Irregularity(irregularity)) => {
-                    return Ok(Some(ManifestItem::Irregularity(irregularity)));
+            match self.reader.next_event()? {
+                Event::End => return Ok(None),
+                Event::Record(record) => {
+                    let (number, placement) = (self.records, Placement::of(&record, false));
+                    self.records += 1;
+                    let edit = VersionEdit::decode(record.payload).map(Box::new);
+                    return Ok(Some(ManifestItem::Edit { number, placement, edit }));
                 }
-                // Records of these types are about logs, and have no meaning in a MANIFEST.
-                Some(Item::TimestampSizes { .. } | Item::Predecessor { .. }) => continue,
-                Some(Item::Record { placement, payload }) => (placement, payload),
-            };
-            let number = self.records;
-            self.records += 1;
-            let edit = VersionEdit::decode(payload).map(Box::new);
-            return Ok(Some(ManifestItem::Edit { number, placement, edit }));
+                // Some records are about logs, and have no meaning in a MANIFEST.
+                event => {
+                    if let Some(irregularity) = Irregularity::of(&event) {
+                        return Ok(Some(ManifestItem::Irregularity(irregularity)));
+                    }
+                }
+            }
         }
     }
 }

@@ -1,22 +1,9 @@
-//! The record format shared by MANIFEST files and write-ahead logs: records in 32 KiB blocks.
-
-use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
+//! What a record log, that is, a write-ahead log or a MANIFEST, contains: records, and bytes that
+//! are not a record.
 
 use tailwater_format::record_log::{
-    BLOCK_LENGTH, Damage, DamageReason, Event, HEADER_LENGTH, PredecessorWal,
-    RECYCLABLE_HEADER_LENGTH, RecordReader, RecoveryMode, Skipped, SkippedReason, Stale, Torn,
-    Verdict, ZSTD,
+    Damage, Event, Record, RecoveryMode, Skipped, SkippedReason, Stale, Torn, Verdict,
 };
-use tailwater_format::varint::Reader;
-use tailwater_io::{Purpose, ReadFile};
-
-use crate::error::Result;
-use crate::record_log::{self, FileSource};
-
-/// The type of the record that states how all later records are compressed.
-const COMPRESSION_TYPE: u8 = 9;
 
 /// The reason reported for the remains of an earlier log in a recycled file.
 const LEFT_BEHIND: &str = "remains of an earlier use of the file: the log ends before it";
@@ -36,6 +23,13 @@ pub struct Placement {
     pub recyclable: bool,
     /// Whether the record is compressed with zstd.
     pub compressed: bool,
+}
+
+impl Placement {
+    pub(super) fn of(record: &Record<'_>, compressed: bool) -> Self {
+        let Record { start: offset, end, fragments, recyclable, .. } = *record;
+        Self { offset, length: end - offset, fragments, recyclable, compressed }
+    }
 }
 
 /// Kinds of bytes that are not a record.
@@ -119,6 +113,17 @@ impl Irregularity {
         true
     }
 
+    /// Returns the irregularity that an event reports; `None` if it reports none.
+    pub(super) fn of(event: &Event<'_>) -> Option<Self> {
+        match event {
+            Event::Damage(damage) => Some(Self::damage(*damage)),
+            Event::Torn(torn) => Some(Self::torn(*torn)),
+            Event::Stale(stale) => Some(Self::stale(*stale)),
+            Event::Skipped(skipped) => Some(Self::skipped(*skipped)),
+            _ => None,
+        }
+    }
+
     fn new(
         kind: IrregularityKind,
         event: Event<'static>,
@@ -130,13 +135,7 @@ impl Irregularity {
     }
 
     fn damage(damage: Damage) -> Self {
-        let may_end_log = damage.recycled
-            && !damage.followed
-            && matches!(
-                damage.reason,
-                DamageReason::Checksum { .. } | DamageReason::Length { .. } | DamageReason::Zeros
-            );
-        let (kind, reason) = match (may_end_log, damage.own) {
+        let (kind, reason) = match (damage.may_end_log(), damage.own) {
             (false, _) => (IrregularityKind::Damage, damage.reason.to_string()),
             // If a write to a recycled file was interrupted, remains of an earlier log follow the
             // part that was written. So a damaged fragment of this log counts as a torn write, if
@@ -184,144 +183,4 @@ impl Irregularity {
         };
         Self::new(kind, Event::Skipped(skipped), skipped.offset, skipped.dropped, reason)
     }
-}
-
-/// An item of a record log.
-pub(super) enum Item<'a> {
-    Record { placement: Placement, payload: &'a [u8] },
-    TimestampSizes { offset: u64, sizes: Vec<(u32, u16)> },
-    Predecessor { offset: u64, predecessor: PredecessorWal },
-    Irregularity(Irregularity),
-}
-
-/// A reader of the items of a record log.
-pub(super) struct Items {
-    file: Arc<dyn ReadFile>,
-    reader: RecordReader<FileSource>,
-    purpose: Purpose,
-    compression: Option<u32>,
-    length: u64,
-}
-
-/// Two fields of the first header in a log: the type, and the four bytes after it.
-struct Head {
-    kind: u8,
-    /// The four bytes after the type. In a recyclable fragment they are the log's number. In a
-    /// compression record they are the number of the compression algorithm.
-    word: u32,
-}
-
-impl Items {
-    /// Opens a log. If `number` is `None`, because the file's name has no number, the number in the
-    /// first recyclable fragment is used.
-    pub(super) fn open(
-        file: Arc<dyn ReadFile>,
-        number: Option<u64>,
-        purpose: Purpose,
-    ) -> Result<Self> {
-        let length = file.length()?;
-        let head = Head::read(&*file, purpose)?;
-        let stated = |kind| head.as_ref().filter(|head| head.kind == kind).map(|head| head.word);
-        let first = head.as_ref().filter(|head| is_recyclable(head.kind)).map(|head| head.word);
-        let number = number.or(first.map(u64::from)).unwrap_or(0);
-        let reader = record_log::reader(Arc::clone(&file), number, purpose);
-        let compression = stated(COMPRESSION_TYPE);
-        Ok(Self { file, reader, purpose, compression, length })
-    }
-
-    pub(super) fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    pub(super) fn length(&self) -> u64 {
-        self.length
-    }
-
-    /// Returns the number of the compression algorithm, if the log's first record states one.
-    pub(super) fn compression(&self) -> Option<u32> {
-        self.compression
-    }
-
-    /// Returns the next item; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<Item<'_>>> {
-        let next_header = self.next_header();
-        Ok(Some(match self.reader.next_event()? {
-            Event::End => return Ok(None),
-            Event::Record(record) => {
-                let compressed = self.compression == Some(ZSTD);
-                let range = record.start..record.end;
-                let placement = placement(&*self.file, range, compressed, self.purpose)?;
-                Item::Record { placement, payload: record.payload }
-            }
-            Event::TimestampSizes(sizes) => {
-                Item::TimestampSizes { offset: next_header, sizes: sizes.iter().collect() }
-            }
-            Event::Predecessor(predecessor) => {
-                Item::Predecessor { offset: next_header, predecessor }
-            }
-            Event::Damage(damage) => Item::Irregularity(Irregularity::damage(damage)),
-            Event::Torn(torn) => Item::Irregularity(Irregularity::torn(torn)),
-            Event::Stale(stale) => Item::Irregularity(Irregularity::stale(stale)),
-            Event::Skipped(skipped) => Item::Irregularity(Irregularity::skipped(skipped)),
-        }))
-    }
-
-    /// Returns the offset of the next header. The bytes at the end of a block that are too few for
-    /// a header are skipped. A compression record is skipped too, since the reader returns no event
-    /// for it.
-    fn next_header(&self) -> u64 {
-        match (self.reader.offset(), self.compression) {
-            (0, Some(_)) => RECYCLABLE_HEADER_LENGTH as u64,
-            (position, _) => header_at(position),
-        }
-    }
-}
-
-impl Head {
-    fn read(file: &dyn ReadFile, purpose: Purpose) -> Result<Option<Self>> {
-        let mut bytes = [0; RECYCLABLE_HEADER_LENGTH];
-        let count = file.read_full_at(&mut bytes, 0, purpose)?;
-        let mut reader = Reader::new(&bytes[HEADER_LENGTH - 1..]);
-        if count < bytes.len() {
-            return Ok(None);
-        }
-        let (kind, word) = (reader.u8("log record header"), reader.fixed32("log record header"));
-        Ok(kind.ok().zip(word.ok()).map(|(kind, word)| Self { kind, word }))
-    }
-}
-
-fn is_recyclable(kind: u8) -> bool {
-    matches!(kind, 5..=8 | 11 | 131)
-}
-
-/// Returns the offset of the first header at or after `position`. If too few bytes for a header are
-/// left in the block, that is the start of the next block.
-fn header_at(position: u64) -> u64 {
-    let block = BLOCK_LENGTH as u64;
-    let left = block - position % block;
-    if left < HEADER_LENGTH as u64 { position + left } else { position }
-}
-
-/// Returns the location and form of a complete record, by reading the headers of its fragments.
-fn placement(
-    file: &dyn ReadFile,
-    Range { start, end }: Range<u64>,
-    compressed: bool,
-    purpose: Purpose,
-) -> Result<Placement> {
-    let (mut fragments, mut recyclable) = (0, false);
-    let mut position = start;
-    while position < end {
-        position = header_at(position);
-        let mut header = [0; HEADER_LENGTH];
-        if file.read_full_at(&mut header, position, purpose)? < header.len() {
-            break;
-        }
-        let [_, _, _, _, low, high, kind] = header;
-        recyclable = is_recyclable(kind);
-        fragments += 1;
-        let header_length = if recyclable { RECYCLABLE_HEADER_LENGTH } else { HEADER_LENGTH };
-        position += header_length as u64 + u64::from(u16::from_le_bytes([low, high]));
-    }
-    Ok(Placement { offset: start, length: end - start, fragments, recyclable, compressed })
 }

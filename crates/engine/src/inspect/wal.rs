@@ -2,24 +2,34 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use tailwater_format::batch::BatchReader;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
-use tailwater_format::record_log::PredecessorWal;
-use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_format::record_log::{
+    BLOCK_LENGTH, Event, HEADER_LENGTH, PredecessorWal, RECYCLABLE_HEADER_LENGTH, Record,
+    RecordReader, ZSTD,
+};
+use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 pub use super::record_log::{Irregularity, IrregularityKind, Placement};
-use super::record_log::{Item, Items};
 use crate::error::Result;
+use crate::record_log::{self, FileSource};
 use crate::wal::batch;
 
 pub use crate::wal::batch::Refusal;
 
+/// The type of the record that states how all later records are compressed.
+const COMPRESSION_TYPE: u8 = 9;
+
 /// A reader of a write-ahead log. It keeps one block and one batch in memory.
 pub struct LogReader {
-    items: Items,
+    file: Arc<dyn ReadFile>,
     number: Option<u64>,
+    length: u64,
+    compression: Option<u32>,
+    reader: RecordReader<FileSource>,
 }
 
 /// A part of a log: a record, or bytes that are not a record.
@@ -65,7 +75,8 @@ pub struct LogBatch<'a> {
 }
 
 impl<'a> LogBatch<'a> {
-    fn of(placement: Placement, payload: &'a [u8]) -> Self {
+    fn of(record: &Record<'a>, compressed: bool) -> Self {
+        let (placement, payload) = (Placement::of(record, compressed), record.payload);
         let (sequence, count) = BatchReader::new(payload)
             .map_or((0, 0), |batch| (batch.sequence(), batch.record_count()));
         let problem = batch::check(payload, None).err();
@@ -102,12 +113,23 @@ impl LogReader {
             _ => None,
         };
         let file = storage.open(path, IoMode::Buffered, Purpose::Wal)?;
-        Ok(Self { items: Items::open(file, number, Purpose::Wal)?, number })
+        let length = file.length()?;
+        let mut head = [0; RECYCLABLE_HEADER_LENGTH];
+        let is_whole = file.read_full_at(&mut head, 0, Purpose::Wal)? == head.len();
+        // In a recyclable fragment, the four bytes after the type are the log's number. In a
+        // compression record, they are the number of the compression algorithm.
+        let [.., kind, a, b, c, d] = head;
+        let word = is_whole.then(|| u32::from_le_bytes([a, b, c, d]));
+        let compression = word.filter(|_| kind == COMPRESSION_TYPE);
+        let first = word.filter(|_| matches!(kind, 5..=8 | 11 | 131));
+        let carried = number.or(first.map(u64::from)).unwrap_or(0);
+        let reader = record_log::reader(Arc::clone(&file), carried, Purpose::Wal);
+        Ok(Self { file, number, length, compression, reader })
     }
 
     /// Returns the path of the file.
     pub fn path(&self) -> &Path {
-        self.items.path()
+        self.file.path()
     }
 
     /// Returns the number in the name of the log, if the name has one.
@@ -117,12 +139,12 @@ impl LogReader {
 
     /// Returns the length of the file when it was opened, in bytes.
     pub fn length(&self) -> u64 {
-        self.items.length()
+        self.length
     }
 
     /// Returns the number of the compression algorithm, if the first record states it.
     pub fn compression(&self) -> Option<u32> {
-        self.items.compression()
+        self.compression
     }
 
     /// Returns the next item; `None` at the end. Reading continues after damage, as recovery does
@@ -132,13 +154,31 @@ impl LogReader {
     /// # Errors
     /// I/O errors.
     pub fn next_item(&mut self) -> Result<Option<LogItem<'_>>> {
-        Ok(self.items.next()?.map(|item| match item {
-            Item::Record { placement, payload } => LogItem::Batch(LogBatch::of(placement, payload)),
-            Item::TimestampSizes { offset, sizes } => LogItem::TimestampSizes { offset, sizes },
-            Item::Predecessor { offset, predecessor } => {
-                LogItem::Predecessor { offset, predecessor }
+        let next_header = self.next_header();
+        let compressed = self.compression == Some(ZSTD);
+        Ok(match self.reader.next_event()? {
+            Event::Record(record) => Some(LogItem::Batch(LogBatch::of(&record, compressed))),
+            Event::TimestampSizes(sizes) => {
+                let (offset, sizes) = (next_header, sizes.iter().collect());
+                Some(LogItem::TimestampSizes { offset, sizes })
             }
-            Item::Irregularity(irregularity) => LogItem::Irregularity(irregularity),
-        }))
+            Event::Predecessor(predecessor) => {
+                Some(LogItem::Predecessor { offset: next_header, predecessor })
+            }
+            event => Irregularity::of(&event).map(LogItem::Irregularity),
+        })
+    }
+
+    /// Returns the offset of the next header. The bytes at the end of a block that are too few for
+    /// a header are skipped. A compression record is skipped too, since the reader returns no event
+    /// for it.
+    fn next_header(&self) -> u64 {
+        let position = self.reader.offset();
+        if position == 0 && self.compression.is_some() {
+            return RECYCLABLE_HEADER_LENGTH as u64;
+        }
+        let block = BLOCK_LENGTH as u64;
+        let left = block - position % block;
+        if left < HEADER_LENGTH as u64 { position + left } else { position }
     }
 }

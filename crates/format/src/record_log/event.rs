@@ -36,6 +36,10 @@ pub struct Record<'a> {
     pub start: u64,
     /// Offset of the first byte after the record, in bytes from the start of the log.
     pub end: u64,
+    /// Number of fragments of the record; more than one if the record crosses a block boundary.
+    pub fragments: u32,
+    /// Whether the record's last fragment carries the log's number.
+    pub recyclable: bool,
 }
 
 /// The sizes of the user-defined timestamps of column families.
@@ -90,6 +94,19 @@ pub struct Damage {
     pub followed: bool,
     /// What is wrong with the damaged bytes.
     pub reason: DamageReason,
+}
+
+impl Damage {
+    /// Whether the log may end before these bytes: it is recycled, no intact fragment of it
+    /// follows, and the bytes may be the remains of an earlier log in the same file or of a write
+    /// that a crash cut off.
+    pub fn may_end_log(&self) -> bool {
+        let reasons = matches!(
+            self.reason,
+            DamageReason::Checksum { .. } | DamageReason::Length { .. } | DamageReason::Zeros
+        );
+        self.recycled && !self.followed && reasons
+    }
 }
 
 /// The problem with damaged bytes.

@@ -40,6 +40,8 @@ pub struct RecordReader<S> {
     partial: Vec<u8>,
     /// Offset of the current record in the log; `None` if no record has begun.
     partial_start: Option<u64>,
+    /// Number of fragments of the current record that were read.
+    fragments: u32,
     /// A fragment that was read and not yet handled, because damage before it had to be reported
     /// first.
     pending: Option<Fragment>,
@@ -78,7 +80,7 @@ enum Physical {
 
 /// An event that locates its payload in the reader's buffers instead of borrowing it.
 enum Found {
-    Record { payload: PayloadLocation, start: u64, end: u64 },
+    Record { payload: PayloadLocation, start: u64, end: u64, recyclable: bool },
     TimestampSizes(PayloadLocation),
     Event(Event<'static>),
 }
@@ -119,6 +121,7 @@ impl<S: BlockSource> RecordReader<S> {
             decompressor: None,
             partial: Vec::new(),
             partial_start: None,
+            fragments: 0,
             pending: None,
             record_done: false,
         }
@@ -148,9 +151,13 @@ impl<S: BlockSource> RecordReader<S> {
     pub fn next_event(&mut self) -> Result<Event<'_>, S::Error> {
         Ok(match self.find()? {
             Found::Event(event) => event,
-            Found::Record { payload, start, end } => {
-                Event::Record(Record { payload: self.bytes(&payload), start, end })
-            }
+            Found::Record { payload, start, end, recyclable } => Event::Record(Record {
+                payload: self.bytes(&payload),
+                start,
+                end,
+                fragments: self.fragments,
+                recyclable,
+            }),
             Found::TimestampSizes(payload) => match TimestampSizes::decode(self.bytes(&payload)) {
                 Some(sizes) => Event::TimestampSizes(sizes),
                 None => {
@@ -236,10 +243,12 @@ impl<S: BlockSource> RecordReader<S> {
         match fragment.kind {
             FULL | RECYCLABLE_FULL => {
                 self.partial_start = None;
-                Some(self.record(fragment.payload, fragment.offset))
+                self.fragments = 1;
+                Some(self.record(fragment.payload, fragment.offset, fragment.kind))
             }
             FIRST | RECYCLABLE_FIRST => {
                 self.partial_start = Some(fragment.offset);
+                self.fragments = 1;
                 self.append(&fragment.payload);
                 None
             }
@@ -249,8 +258,9 @@ impl<S: BlockSource> RecordReader<S> {
                     return Some(self.damage(fragment.offset, length, DamageReason::MissingStart));
                 };
                 self.append(&fragment.payload);
+                self.fragments += 1;
                 let is_last = matches!(fragment.kind, LAST | RECYCLABLE_LAST);
-                is_last.then(|| self.record(PayloadLocation::Partial, start))
+                is_last.then(|| self.record(PayloadLocation::Partial, start, fragment.kind))
             }
             _ => self.take_other(fragment),
         }
@@ -307,10 +317,12 @@ impl<S: BlockSource> RecordReader<S> {
         self.any_record.then_some(DamageReason::CompressionNotFirst)
     }
 
-    fn record(&mut self, payload: PayloadLocation, start: u64) -> Found {
+    /// Returns the record that ends with a fragment of type `kind`.
+    fn record(&mut self, payload: PayloadLocation, start: u64, kind: u8) -> Found {
         self.record_done = true;
         self.any_record = true;
-        Found::Record { payload, start, end: self.cursor.offset() }
+        let recyclable = fragment_type::is_recyclable(kind);
+        Found::Record { payload, start, end: self.cursor.offset(), recyclable }
     }
 
     /// Drops the unfinished record, if there is one, and returns damage that includes it and the

@@ -1,9 +1,7 @@
 //! Classifies what replay finds in a log other than intact records: damage, remains of older logs,
 //! and unwritten space.
 
-use tailwater_format::record_log::{
-    Damage, DamageReason, Event, Skipped, SkippedReason, Stale, Torn,
-};
+use tailwater_format::record_log::{Damage, Event, Skipped, SkippedReason, Stale, Torn};
 
 use super::Log;
 use crate::wal::unwritten;
@@ -90,14 +88,8 @@ impl Finding {
     /// the log ends, and a broken fragment of this log may be a write that a crash cut off. In
     /// other logs, both are damage.
     fn of_damage(damage: &Damage) -> Self {
-        let Damage { offset, dropped: bytes, recycled, own, followed, reason } = *damage;
-        let may_end = recycled
-            && !followed
-            && matches!(
-                reason,
-                DamageReason::Checksum { .. } | DamageReason::Length { .. } | DamageReason::Zeros
-            );
-        if !may_end {
+        let Damage { offset, dropped: bytes, own, reason, .. } = *damage;
+        if !damage.may_end_log() {
             return Self::problem(offset, bytes, reason.to_string(), false);
         }
         let missing = Problem { offset, bytes, reason: reason.to_string(), torn: false };

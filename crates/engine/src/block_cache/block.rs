@@ -3,7 +3,9 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use tailwater_format::block::{Layout, RestartPrefixes, Restarts};
+use tailwater_format::block::{
+    Cursor, IndexCursor, IndexFormat, Layout, RestartPrefixes, Restarts,
+};
 use tailwater_format::filter::{FilterKey, FilterLayout, FilterReader};
 
 use crate::cache::{Cached, SlabBytes};
@@ -130,6 +132,38 @@ impl Block {
             Contents::Entries(layout) => layout,
             Contents::Filter(_) => EMPTY,
         }
+    }
+
+    /// Calls `each` at every entry of a block of entries, in order. Returns the first error of
+    /// `each`, or what `damaged` makes of the error about an entry that does not decode.
+    pub(crate) fn walk<E>(
+        &self,
+        damaged: impl Fn(tailwater_format::Error) -> E,
+        mut each: impl FnMut(&Cursor) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut cursor = Cursor::default();
+        cursor.seek_to_first(&self.bytes, self.layout()).map_err(&damaged)?;
+        while cursor.valid() {
+            each(&cursor)?;
+            cursor.next(&self.bytes, self.layout()).map_err(&damaged)?;
+        }
+        Ok(())
+    }
+
+    /// Like [`Self::walk`], for an index block.
+    pub(crate) fn walk_index<E>(
+        &self,
+        format: IndexFormat,
+        damaged: impl Fn(tailwater_format::Error) -> E,
+        mut each: impl FnMut(&IndexCursor) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut cursor = IndexCursor::default();
+        cursor.seek_to_first(&self.bytes, self.layout(), format).map_err(&damaged)?;
+        while cursor.valid() {
+            each(&cursor)?;
+            cursor.next(&self.bytes, self.layout(), format).map_err(&damaged)?;
+        }
+        Ok(())
     }
 
     /// Whether a filter block may contain `key`. Always true for a block of entries.

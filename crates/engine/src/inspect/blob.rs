@@ -91,12 +91,11 @@ impl BlobFileReader {
         let path = path.as_ref();
         let file = storage.open(path, IoMode::Buffered, Purpose::Verification)?;
         let length = file.length()?;
-        let read = |offset, length| read_exactly(&*file, offset, length, Purpose::Verification);
-        let header = read(0, BLOB_HEADER_LENGTH).and_then(|bytes| {
+        let header = read_exactly(&*file, 0, BLOB_HEADER_LENGTH).and_then(|bytes| {
             BlobFileHeader::decode(&bytes).map_err(|error| Error::decoding(path, 0, error))
         });
         let footer_at = length.saturating_sub(BLOB_FOOTER_LENGTH as u64);
-        let footer = read(footer_at, BLOB_FOOTER_LENGTH).and_then(|bytes| {
+        let footer = read_exactly(&*file, footer_at, BLOB_FOOTER_LENGTH).and_then(|bytes| {
             BlobFileFooter::decode(&bytes).map_err(|error| Error::decoding(path, footer_at, error))
         });
         // A file that was not closed has no footer. Its records extend to the end of the file.
@@ -149,8 +148,7 @@ impl BlobFileReader {
     /// Reads a record's header, and checks that the record ends before the footer.
     fn record_header(&self, offset: u64) -> Result<BlobRecordHeader> {
         let path = self.file.path();
-        let bytes =
-            read_exactly(&*self.file, offset, BLOB_RECORD_HEADER_LENGTH, Purpose::Verification)?;
+        let bytes = read_exactly(&*self.file, offset, BLOB_RECORD_HEADER_LENGTH)?;
         let header = BlobRecordHeader::decode(&bytes)
             .map_err(|error| Error::decoding(path, offset, error))?;
         let end = offset.checked_add(header.record_length());
@@ -168,9 +166,7 @@ impl BlobFileReader {
     /// Reads the rest of a record, and moves past the record.
     fn record(&mut self, offset: u64, header: &BlobRecordHeader) -> Result<BlobItem> {
         let body_at = offset + BLOB_RECORD_HEADER_LENGTH as u64;
-        let length = (header.key_length + header.value_length) as usize;
-        let mut key = read_exactly(&*self.file, body_at, length, Purpose::Verification)?;
-        let value = key.split_off(header.key_length as usize);
+        let (key, value) = self.body(offset, header)?;
         self.position = offset + header.record_length();
         let value_length = match header.verify(&key, &value) {
             Ok(()) => self.value_length(&value),
@@ -186,6 +182,15 @@ impl BlobFileReader {
             value_length: value_length.map_err(|error| Error::decoding(path, body_at, error)),
             key,
         }))
+    }
+
+    /// Reads the key and the value of a record.
+    fn body(&self, offset: u64, header: &BlobRecordHeader) -> Result<(Vec<u8>, Vec<u8>)> {
+        let body_at = offset + BLOB_RECORD_HEADER_LENGTH as u64;
+        let length = (header.key_length + header.value_length) as usize;
+        let mut key = read_exactly(&*self.file, body_at, length)?;
+        let value = key.split_off(header.key_length as usize);
+        Ok((key, value))
     }
 
     /// Returns the uncompressed length of a value.
@@ -220,10 +225,7 @@ impl BlobFileReader {
 
     fn is_whole_record(&self, offset: u64) -> Result<bool> {
         let Ok(header) = self.record_header(offset) else { return Ok(false) };
-        let body_at = offset + BLOB_RECORD_HEADER_LENGTH as u64;
-        let length = (header.key_length + header.value_length) as usize;
-        let body = read_exactly(&*self.file, body_at, length, Purpose::Verification)?;
-        let (key, value) = body.split_at(header.key_length as usize);
-        Ok(header.verify(key, value).is_ok())
+        let (key, value) = self.body(offset, &header)?;
+        Ok(header.verify(&key, &value).is_ok())
     }
 }

@@ -45,14 +45,9 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// Corruption, if the file ends earlier; I/O errors.
-fn read_exactly(
-    file: &dyn ReadFile,
-    offset: u64,
-    length: usize,
-    purpose: Purpose,
-) -> Result<Vec<u8>> {
+fn read_exactly(file: &dyn ReadFile, offset: u64, length: usize) -> Result<Vec<u8>> {
     let mut bytes = vec![0; length];
-    let count = file.read_full_at(&mut bytes, offset, purpose)?;
+    let count = file.read_full_at(&mut bytes, offset, Purpose::Verification)?;
     if count < length {
         let message = format!("only {count} of {length} bytes are in the file");
         return Err(Error::corruption_at(file.path(), offset, message));

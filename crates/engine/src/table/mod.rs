@@ -31,8 +31,8 @@ pub(crate) use open_files::OpenFiles;
 pub(crate) use open_shares::OpenShares;
 pub(crate) use open_tables::OpenTables;
 pub(crate) use reader::{
-    AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,
-    Resident, TableContext, TableIdentity, TableReader, TableStep,
+    AutoReadAhead, BlockAccess, BlockFile, GetCursors, Kept, Loading, MetaBlockPlacement,
+    ReadProfile, Resident, TableContext, TableIdentity, TableReader, TableStep,
 };
 pub use sink::PinnedValue;
 pub(crate) use sink::{Owner, Sink};

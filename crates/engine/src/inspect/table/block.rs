@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use tailwater_format::block::{Cursor, Layout};
-use tailwater_format::compress::{Compression, DecompressionDictionary, Decompressor};
+use tailwater_format::compress::{Compression, DecompressionDictionary};
 use tailwater_format::key::{self, Sequence, ValueType};
-use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockChecksum, BlockHandle};
-use tailwater_io::Purpose;
+use tailwater_format::table::{BlockChecksum, BlockHandle};
 
 use super::TableFile;
+use crate::block_cache::{Block, BlockKind};
 use crate::error::{Error, Result};
 use crate::inspect::read_exactly;
 
@@ -34,8 +34,7 @@ pub struct BlockReport {
 pub struct BlockContents {
     path: PathBuf,
     handle: BlockHandle,
-    bytes: Vec<u8>,
-    layout: Layout,
+    block: Block,
 }
 
 /// An entry of a data block.
@@ -56,9 +55,11 @@ pub struct Entry<'a> {
 
 /// A decompressed block, and the fields of its trailer.
 pub(super) struct Unpacked {
-    pub(super) compression_type: u8,
-    pub(super) stored_checksum: u32,
-    pub(super) computed_checksum: u32,
+    compression_type: u8,
+    stored_checksum: u32,
+    computed_checksum: u32,
+    /// An error if the two checksums differ.
+    pub(super) damage: Option<Error>,
     pub(super) bytes: Result<Vec<u8>>,
 }
 
@@ -85,12 +86,12 @@ impl Entry<'_> {
 impl BlockContents {
     /// Returns the uncompressed bytes.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.block.bytes()
     }
 
     /// Returns the locations of the block's entries, values and restart array.
     pub fn layout(&self) -> &Layout {
-        &self.layout
+        self.block.layout()
     }
 
     /// Calls `each` with every entry in order. Returns the number of entries.
@@ -98,7 +99,7 @@ impl BlockContents {
     /// # Errors
     /// Corruption, at the first entry that does not decode, and errors from `each`.
     pub fn for_each(&self, each: &mut dyn FnMut(&Entry<'_>) -> Result<()>) -> Result<u64> {
-        self.walk(&mut |cursor| {
+        self.walk(|cursor| {
             let key = cursor.key();
             let (user_key, trailer) = key::split(key).unwrap_or((key, 0));
             each(&Entry {
@@ -106,7 +107,7 @@ impl BlockContents {
                 user_key,
                 sequence: trailer >> 8,
                 type_number: trailer as u8,
-                value: cursor.value(&self.bytes),
+                value: cursor.value(self.bytes()),
             })
         })
     }
@@ -116,18 +117,18 @@ impl BlockContents {
         &self,
         mut each: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<u64> {
-        self.walk(&mut |cursor| each(cursor.key(), cursor.value(&self.bytes)))
+        self.walk(|cursor| each(cursor.key(), cursor.value(self.bytes())))
     }
 
-    fn walk(&self, each: &mut dyn FnMut(&Cursor) -> Result<()>) -> Result<u64> {
-        let mut cursor = Cursor::default();
+    fn walk(&self, mut each: impl FnMut(&Cursor) -> Result<()>) -> Result<u64> {
         let mut count = 0;
-        cursor.seek_to_first(&self.bytes, &self.layout).map_err(|error| self.damaged(error))?;
-        while cursor.valid() {
-            each(&cursor)?;
-            count += 1;
-            cursor.next(&self.bytes, &self.layout).map_err(|error| self.damaged(error))?;
-        }
+        self.block.walk(
+            |error| self.damaged(error),
+            |cursor| {
+                count += 1;
+                each(cursor)
+            },
+        )?;
         Ok(count)
     }
 
@@ -146,10 +147,7 @@ impl TableFile {
     /// Corruption, for a handle beyond the end of the file; I/O errors. The report contains errors
     /// from the block itself.
     pub fn data_block(&self, handle: BlockHandle) -> Result<BlockReport> {
-        let dictionary = match &self.dictionary {
-            Ok(dictionary) => dictionary.as_ref(),
-            Err(_) => None,
-        };
+        let dictionary = self.dictionary.as_ref().ok().and_then(Option::as_ref);
         self.block_with(handle, dictionary)
     }
 
@@ -166,35 +164,26 @@ impl TableFile {
     /// # Errors
     /// Corruption, for a handle beyond the end of the file; I/O errors.
     pub fn stored_block(&self, handle: BlockHandle) -> Result<Vec<u8>> {
-        if handle.end() > self.length {
-            let message = format!(
-                "a block of {} bytes extends beyond the end of the file at {}",
-                handle.size, self.length
-            );
-            return Err(Error::corruption_at(self.path(), handle.offset, message));
-        }
-        let length = handle.size as usize + BLOCK_TRAILER_LENGTH;
-        read_exactly(&*self.file, handle.offset, length, Purpose::Verification)
+        let length = self.file.length_with_trailer(handle)?;
+        read_exactly(&**self.file.handle(), handle.offset, length)
     }
 
-    pub(super) fn block_with(
+    fn block_with(
         &self,
         handle: BlockHandle,
         dictionary: Option<&DecompressionDictionary>,
     ) -> Result<BlockReport> {
-        let unpacked = self.unpack(handle, dictionary)?;
-        let contents = unpacked.bytes.and_then(|bytes| {
-            let layout = Layout::parse(&bytes)
-                .map_err(|error| Error::decoding(self.path(), handle.offset, error))?;
-            Ok(BlockContents { path: self.path().to_owned(), handle, bytes, layout })
-        });
-        Ok(BlockReport {
-            handle,
-            compression_type: unpacked.compression_type,
-            stored_checksum: unpacked.stored_checksum,
-            computed_checksum: unpacked.computed_checksum,
-            contents,
-        })
+        let Unpacked { compression_type, stored_checksum, computed_checksum, bytes, .. } =
+            self.unpack(handle, dictionary)?;
+        let contents = bytes.and_then(|bytes| self.contents(handle, bytes));
+        Ok(BlockReport { handle, compression_type, stored_checksum, computed_checksum, contents })
+    }
+
+    /// Finds the entries in the uncompressed bytes of the block at `handle`.
+    pub(super) fn contents(&self, handle: BlockHandle, bytes: Vec<u8>) -> Result<BlockContents> {
+        let block = Block::parse(bytes, BlockKind::Data)
+            .map_err(|error| Error::decoding(self.path(), handle.offset, error))?;
+        Ok(BlockContents { path: self.path().to_owned(), handle, block })
     }
 
     /// Reads and decompresses a block, whether or not its checksum matches.
@@ -204,27 +193,21 @@ impl TableFile {
         dictionary: Option<&DecompressionDictionary>,
     ) -> Result<Unpacked> {
         let stored = self.stored_block(handle)?;
-        let decoding = |error| Error::decoding(self.path(), handle.offset, error);
-        let (payload, compression_type) = BlockChecksum::split(&stored).map_err(decoding)?;
+        let (payload, compression_type) = BlockChecksum::split(&stored)
+            .map_err(|error| Error::decoding(self.path(), handle.offset, error))?;
         let [_, a, b, c, d] =
             self.footer.block_checksum().trailer(handle.offset, payload, compression_type);
         let computed_checksum = u32::from_le_bytes([a, b, c, d]);
         let stored_checksum =
             stored.last_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-        let bytes = match Compression::from_byte(compression_type) {
-            Some(Compression::None) => Ok(payload.to_vec()),
-            Some(compression) => {
-                let mut output = Vec::new();
-                Decompressor::new()
-                    .decompress(compression, payload, dictionary, &mut output)
-                    .map(|_| output)
-                    .map_err(decoding)
-            }
-            None => {
-                let message = format!("unknown compression type {compression_type:#04x}");
-                Err(Error::corruption_at(self.path(), handle.offset, message))
-            }
-        };
-        Ok(Unpacked { compression_type, stored_checksum, computed_checksum, bytes })
+        let damage = (stored_checksum != computed_checksum).then(|| {
+            let message = format!(
+                "corrupt block: expected checksum {computed_checksum:#010x}, \
+                 found {stored_checksum:#010x}"
+            );
+            Error::corruption_at(self.path(), handle.offset, message)
+        });
+        let bytes = self.file.unpack_read_ahead(&stored, handle, dictionary, false);
+        Ok(Unpacked { compression_type, stored_checksum, computed_checksum, damage, bytes })
     }
 }

@@ -1,10 +1,12 @@
 //! The index of a table.
 
-use tailwater_format::block::{IndexCursor, IndexFormat, Layout};
+use tailwater_format::block::IndexFormat;
 use tailwater_format::table::meta::MetaBlock;
 use tailwater_format::table::{BlockHandle, IndexType};
 
 use super::TableFile;
+use super::block::Unpacked;
+use crate::block_cache::{Block, BlockKind};
 use crate::error::{Error, Result};
 
 /// A table's index, as far as it could be decoded.
@@ -92,32 +94,21 @@ impl TableFile {
         handle: BlockHandle,
         format: IndexFormat,
     ) -> Result<(Vec<IndexEntry>, Option<Error>)> {
-        let unpacked = self.unpack(handle, None)?;
-        let (stored, computed) = (unpacked.stored_checksum, unpacked.computed_checksum);
-        let damage = self.checksum_damage(handle, stored, computed);
-        let bytes = match unpacked.bytes {
+        let Unpacked { damage, bytes, .. } = self.unpack(handle, None)?;
+        let bytes = match bytes {
             Ok(bytes) => bytes,
             Err(error) => return Ok((Vec::new(), damage.or(Some(error)))),
         };
         let mut entries = Vec::new();
-        let read = walk(&bytes, format, &mut entries)
-            .map_err(|error| Error::decoding(self.path(), handle.offset, error));
+        let damaged = |error| Error::decoding(self.path(), handle.offset, error);
+        let read = Block::parse(bytes, BlockKind::Index).map_err(damaged).and_then(|block| {
+            block.walk_index(format, damaged, |cursor| {
+                let first_key = format.first_keys.then(|| cursor.first_key(block.bytes()).to_vec());
+                let (key, handle) = (cursor.key().to_vec(), cursor.handle());
+                entries.push(IndexEntry { key, handle, first_key });
+                Ok(())
+            })
+        });
         Ok((entries, damage.or(read.err())))
     }
-}
-
-fn walk(
-    block: &[u8],
-    format: IndexFormat,
-    entries: &mut Vec<IndexEntry>,
-) -> tailwater_format::Result<()> {
-    let layout = Layout::parse(block)?;
-    let mut cursor = IndexCursor::default();
-    cursor.seek_to_first(block, &layout, format)?;
-    while cursor.valid() {
-        let first_key = format.first_keys.then(|| cursor.first_key(block).to_vec());
-        entries.push(IndexEntry { key: cursor.key().to_vec(), handle: cursor.handle(), first_key });
-        cursor.next(block, &layout, format)?;
-    }
-    Ok(())
 }

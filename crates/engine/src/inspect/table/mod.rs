@@ -12,23 +12,22 @@ pub use filter::{FilterFacts, FilterStructure};
 pub use index::{Index, IndexEntry, IndexPartition};
 
 use std::path::Path;
-use std::sync::Arc;
 
 use tailwater_format::compress::DecompressionDictionary;
 use tailwater_format::table::footer::FOOTER_LENGTH;
 use tailwater_format::table::meta::MetaBlock;
 use tailwater_format::table::{BlockHandle, Footer, Properties};
 use tailwater_format::varint::Reader;
-use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
+use tailwater_io::{IoMode, Purpose, Storage};
 
 use super::read_exactly;
 use crate::error::{Error, Result};
+use crate::table::BlockFile;
 
 /// A table file, for inspection of its parts.
 #[derive(Debug)]
 pub struct TableFile {
-    file: Arc<dyn ReadFile>,
-    length: u64,
+    file: BlockFile,
     footer: Footer,
     meta_blocks: Result<Vec<MetaEntry>>,
     properties: Result<Properties>,
@@ -67,13 +66,12 @@ impl TableFile {
         let file = storage.open(path, IoMode::Buffered, Purpose::Verification)?;
         let length = file.length()?;
         let start = length.saturating_sub(FOOTER_LENGTH as u64);
-        let tail = read_exactly(&*file, start, (length - start) as usize, Purpose::Verification)?;
+        let tail = read_exactly(&*file, start, (length - start) as usize)?;
         let footer = Footer::decode(&tail, start)
             .map_err(|error| Error::decoding(path, start, error).in_file(path))?;
         let unread = || Error::corruption(path, "the metaindex cannot be read");
         let mut table = Self {
-            file,
-            length,
+            file: BlockFile::new(file, length, footer.block_checksum()),
             footer,
             meta_blocks: Ok(Vec::new()),
             properties: Err(unread()),
@@ -95,12 +93,12 @@ impl TableFile {
 
     /// Returns the length of the file when it was opened, in bytes.
     pub fn length(&self) -> u64 {
-        self.length
+        self.file.length()
     }
 
     /// Returns the offset of the footer.
     pub fn footer_offset(&self) -> u64 {
-        self.length.saturating_sub(FOOTER_LENGTH as u64)
+        self.length().saturating_sub(FOOTER_LENGTH as u64)
     }
 
     /// Returns the footer.
@@ -158,20 +156,9 @@ impl TableFile {
     /// Reads a block of entries other than a data block; such blocks are compressed without the
     /// dictionary. If the checksum does not match, appends an error to `damage`.
     fn meta_contents(&self, handle: BlockHandle, damage: &mut Vec<Error>) -> Result<BlockContents> {
-        let report = self.block_with(handle, None)?;
-        damage.extend(self.checksum_damage(
-            handle,
-            report.stored_checksum,
-            report.computed_checksum,
-        ));
-        report.contents
-    }
-
-    /// Returns an error if the stored and the computed checksum of a block differ.
-    fn checksum_damage(&self, handle: BlockHandle, stored: u32, computed: u32) -> Option<Error> {
-        let message =
-            || format!("corrupt block: expected checksum {computed:#010x}, found {stored:#010x}");
-        (stored != computed).then(|| Error::corruption_at(self.path(), handle.offset, message()))
+        let unpacked = self.unpack(handle, None)?;
+        damage.extend(unpacked.damage);
+        self.contents(handle, unpacked.bytes?)
     }
 
     fn read_meta_index(&self, damage: &mut Vec<Error>) -> Result<Vec<MetaEntry>> {
@@ -206,8 +193,7 @@ impl TableFile {
         // no data block can be found that would need it.
         let Some(handle) = found.unwrap_or_default() else { return Ok(None) };
         let unpacked = self.unpack(handle, None)?;
-        let (stored, computed) = (unpacked.stored_checksum, unpacked.computed_checksum);
-        damage.extend(self.checksum_damage(handle, stored, computed));
+        damage.extend(unpacked.damage);
         DecompressionDictionary::new(unpacked.bytes?)
             .map(Some)
             .map_err(|error| Error::decoding(self.path(), handle.offset, error))

@@ -48,14 +48,19 @@ fn with_scratch<R>(read: impl FnOnce(&mut Scratch) -> R) -> R {
 /// A table's file, with everything needed to read its blocks.
 #[derive(Debug)]
 pub(crate) struct BlockFile {
-    pub(super) file: Arc<dyn ReadFile>,
+    file: Arc<dyn ReadFile>,
     /// The file's length in bytes.
-    pub(super) length: u64,
+    length: u64,
     /// The type of the blocks' checksums.
-    pub(super) checksum: BlockChecksum,
+    checksum: BlockChecksum,
 }
 
 impl BlockFile {
+    /// Creates the reader of the blocks of a file of `length` bytes.
+    pub(crate) fn new(file: Arc<dyn ReadFile>, length: u64, checksum: BlockChecksum) -> Self {
+        Self { file, length, checksum }
+    }
+
     /// Returns the table's path.
     pub(crate) fn path(&self) -> &Path {
         self.file.path()

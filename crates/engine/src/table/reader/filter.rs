@@ -74,18 +74,12 @@ impl TableReader {
         let Some(root) = self.meta_block(&access, root, BlockKind::Index)? else {
             return Ok(Vec::new());
         };
-        let (bytes, layout, format) = (root.bytes(), root.layout(), self.filter_index_format());
         let mut handles = Vec::new();
-        let mut cursor = IndexCursor::default();
-        let mut walk = || {
-            cursor.seek_to_first(bytes, layout, format)?;
-            while cursor.valid() {
-                handles.push(cursor.handle());
-                cursor.next(bytes, layout, format)?;
-            }
+        let damaged = |error| self.damaged(handle, error);
+        root.walk_index(self.filter_index_format(), damaged, |cursor| {
+            handles.push(cursor.handle());
             Ok(())
-        };
-        walk().map_err(|error| self.damaged(handle, error))?;
+        })?;
         Ok(handles)
     }
 

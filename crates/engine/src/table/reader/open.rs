@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tailwater_format::block::{Cursor, IndexFormat};
+use tailwater_format::block::IndexFormat;
 use tailwater_format::compress::DecompressionDictionary;
 use tailwater_format::filter::COMPATIBILITY_NAME;
 use tailwater_format::key::{self, Sequence};
@@ -98,7 +98,7 @@ impl TableReader {
         let length = file.length()?;
         let tail = Tail::read(&*file, length, identity.tail_length, purpose)?;
         let footer = tail.footer(&*file)?;
-        let file = BlockFile { file, length, checksum: footer.block_checksum() };
+        let file = BlockFile::new(file, length, footer.block_checksum());
         let opening = Opening { file: &file, tail, purpose, level_0: identity.level_0 };
 
         let names = opening.meta_index(footer.metaindex)?;
@@ -142,25 +142,12 @@ impl TableReader {
     ) -> Result<()> {
         let Some(handle) = self.range_deletions else { return Ok(()) };
         let bytes = self.file.read(handle, None, true, Purpose::Verification)?;
-        let block =
-            Block::parse(bytes, BlockKind::Index).map_err(|error| self.damaged(handle, error))?;
-        for_each_entry(&block, &mut entry).map_err(|error| self.damaged(handle, error))
+        let damaged = |error| self.damaged(handle, error);
+        let block = Block::parse(bytes, BlockKind::Index).map_err(damaged)?;
+        block.walk(damaged, |cursor| {
+            entry(cursor.key(), cursor.value(block.bytes())).map_err(damaged)
+        })
     }
-}
-
-/// Calls `entry` with the key and the value of every entry in `block`.
-fn for_each_entry(
-    block: &Block,
-    entry: &mut impl FnMut(&[u8], &[u8]) -> tailwater_format::Result<()>,
-) -> tailwater_format::Result<()> {
-    let (bytes, layout) = (block.bytes(), block.layout());
-    let mut cursor = Cursor::default();
-    cursor.seek_to_first(bytes, layout)?;
-    while cursor.valid() {
-        entry(cursor.key(), cursor.value(bytes))?;
-        cursor.next(bytes, layout)?;
-    }
-    Ok(())
 }
 
 impl Tail {
@@ -213,8 +200,10 @@ impl Opening<'_> {
         mut entry: impl FnMut(&[u8], &[u8]) -> tailwater_format::Result<()>,
     ) -> Result<()> {
         let block = self.parse(handle, BlockKind::Index)?;
-        for_each_entry(&block, &mut entry)
-            .map_err(|error| Error::decoding(self.file.path(), handle.offset, error))
+        let damaged = |error| Error::decoding(self.file.path(), handle.offset, error);
+        block.walk(damaged, |cursor| {
+            entry(cursor.key(), cursor.value(block.bytes())).map_err(damaged)
+        })
     }
 
     fn meta_index(&self, handle: BlockHandle) -> Result<MetaIndex> {

@@ -7,7 +7,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::options_text::Document;
 use tailwater_io::{IoMode, Purpose};
 
-use super::{Family, ManifestPart, Numbers, Severity, Verification};
+use super::{Family, Severity, Verification};
 use crate::directory::{Directories, Home, Needed, NeededLogs, durable_id};
 use crate::error::{Error, Result};
 use crate::version::manifest::Manifest;
@@ -60,28 +60,29 @@ impl Verification<'_> {
 
     /// Checks that no file number, sequence number or column family id in use exceeds the
     /// MANIFEST's counter for it.
-    pub(super) fn check_numbers(&mut self, path: &Path, numbers: &Numbers, families: &[Family]) {
+    pub(super) fn check_numbers(&mut self, manifest: &Manifest, families: &[Family]) {
+        let path = &manifest.path;
         for family in families {
             let tables = family.version.files().map(|(_, file)| file.number());
             let blobs = family.version.blob_files().keys().copied();
             let highest = tables.chain(blobs).max().unwrap_or(0);
-            if highest >= numbers.next_file_number {
-                let next = numbers.next_file_number;
+            if highest >= manifest.next_file_number {
+                let next = manifest.next_file_number;
                 let message = format!("it has file {highest}, but the next number is {next}");
                 self.report.damage(path, message);
             }
             let sequences = family.version.files().map(|(_, file)| file.largest_sequence());
             let highest = sequences.max().unwrap_or(0);
-            if highest > numbers.last_sequence {
-                let last = numbers.last_sequence;
+            if highest > manifest.last_sequence {
+                let last = manifest.last_sequence;
                 let message =
                     format!("it has sequence number {highest}, but records {last} as the last");
                 self.report.damage(path, message);
             }
-            if family.id > numbers.max_column_family {
+            if family.id > manifest.max_column_family {
                 let message = format!(
                     "it has column family {}, but records {} as the last",
-                    family.id, numbers.max_column_family
+                    family.id, manifest.max_column_family
                 );
                 self.report.damage(path, message);
             }
@@ -90,10 +91,11 @@ impl Verification<'_> {
 
     /// Reports directories of another database, missing logs, and obsolete files, in all
     /// directories of the database. Missing tables and blob files are found when they are read.
+    /// `oldest_log` is the number of the oldest log that is needed.
     pub(super) fn check_directories(
         &mut self,
-        manifest: &ManifestPart,
-        numbers: &Numbers,
+        manifest: &Manifest,
+        oldest_log: u64,
         families: &[Family],
     ) {
         let (storage, home) = (Arc::clone(&self.storage), self.directory);
@@ -111,7 +113,7 @@ impl Verification<'_> {
         let needed = NeededLogs {
             directory: &self.options.wal_directory(home),
             option: Path::new(&self.options.database().wal_dir),
-            oldest: numbers.min_log_number,
+            oldest: oldest_log,
             recorded: manifest.existing_logs.as_deref(),
             may_be_missing: false,
         };
@@ -125,8 +127,8 @@ impl Verification<'_> {
         let needed = Needed {
             tables: files().map(|(_, file)| file.number()).collect(),
             blob_files: blob_files.copied().collect(),
-            oldest_log: numbers.min_log_number,
-            manifest: numbers.manifest,
+            oldest_log,
+            manifest: manifest.number,
         };
         for (path, kind) in directories.all().flat_map(|(path, files)| {
             files.iter().filter(|&kind| !needed.has(kind)).map(move |kind| (path, kind))

@@ -182,18 +182,7 @@ pub fn verify_with_progress(
     options: &OpenOptions,
     progress: &mut dyn FnMut(&Progress),
 ) -> Report {
-    let directory = directory.as_ref();
-    let storage = Arc::clone(options.storage());
-    let report = Report::default();
-    let mut verification = Verification {
-        directory,
-        options,
-        storage,
-        progress,
-        bytes_total: 0,
-        report,
-        stream: None,
-    };
+    let mut verification = Verification::new(directory.as_ref(), options, progress);
     verification.run();
     verification.report
 }
@@ -205,19 +194,12 @@ pub fn verify_with_progress(
 pub(crate) fn check_table(
     storage: &Arc<dyn Storage>,
     path: &Path,
-    table: &Arc<TableReader>,
+    table: &TableReader,
 ) -> crate::error::Result<()> {
     let options = OpenOptions::with_storage(Arc::clone(storage));
-    let mut verification = Verification {
-        directory: path.parent().unwrap_or(path),
-        options: &options,
-        storage: Arc::clone(storage),
-        progress: &mut |_| {},
-        bytes_total: 0,
-        report: Report::default(),
-        stream: None,
-    };
-    verification.check_external_table(path, table)?;
+    let progress = &mut |_: &Progress| {};
+    let mut verification = Verification::new(path.parent().unwrap_or(path), &options, progress);
+    verification.check_unlisted_table(path, table)?;
     let mut findings = verification.report.findings.into_iter();
     let Some(Finding { severity, path, offset, message }) =
         findings.find(|finding| finding.severity >= Severity::Unsupported)
@@ -231,35 +213,40 @@ pub(crate) fn check_table(
     })
 }
 
-impl Verification<'_> {
+impl<'a> Verification<'a> {
+    fn new(
+        directory: &'a Path,
+        options: &'a OpenOptions,
+        progress: &'a mut dyn FnMut(&Progress),
+    ) -> Self {
+        let storage = Arc::clone(options.storage());
+        let report = Report::default();
+        Self { directory, options, storage, progress, bytes_total: 0, report, stream: None }
+    }
+
     fn run(&mut self) {
-        let Some(manifest) = self.read_manifest() else {
+        let Some(mut manifest) = self.read_manifest() else {
             self.lone_tables();
             return;
         };
         self.check_identity(&manifest);
         self.check_options_files();
-        let synced_logs = manifest.synced_logs.clone();
-        let part = ManifestPart {
-            database_id: manifest.database_id.clone(),
-            existing_logs: manifest.existing_logs.clone(),
-        };
-        let numbers = Numbers::of(&manifest);
-        let path = manifest.path.clone();
-        let family_count = manifest.column_families.len();
-        let families = self.families(&path, manifest.column_families.into_values());
-        self.check_numbers(&path, &numbers, &families);
+        let oldest_log = manifest.oldest_needed_log();
+        let states = std::mem::take(&mut manifest.column_families);
+        let family_count = states.len();
+        let families = self.families(&manifest.path, states.into_values());
+        self.check_numbers(&manifest, &families);
         // If a column family could not be read, its files are unknown, and checking the directories
         // would report them as obsolete.
         if families.len() == family_count {
-            self.check_directories(&part, &numbers, &families);
+            self.check_directories(&manifest, oldest_log, &families);
         }
         self.bytes_total = self.total_bytes(&families);
         for family in &families {
             self.check_tables(family);
             self.check_blob_files(family);
         }
-        self.check_logs(&numbers, &synced_logs, &families);
+        self.check_logs(&manifest, oldest_log, &families);
     }
 
     fn read_manifest(&mut self) -> Option<Manifest> {
@@ -321,35 +308,6 @@ impl Verification<'_> {
             bytes_done: self.report.bytes,
             bytes_total: self.bytes_total,
         });
-    }
-}
-
-/// The parts of a MANIFEST that are checked against the directories.
-struct ManifestPart {
-    database_id: Option<String>,
-    /// The logs that existed according to the MANIFEST, if it records them.
-    existing_logs: Option<Vec<u64>>,
-}
-
-/// The numbers that a MANIFEST records for the whole database.
-struct Numbers {
-    manifest: u64,
-    next_file_number: u64,
-    last_sequence: u64,
-    max_column_family: u32,
-    min_log_number: u64,
-}
-
-impl Numbers {
-    fn of(manifest: &Manifest) -> Self {
-        let needed = manifest.column_families.values().map(|family| family.log_number).min();
-        Self {
-            manifest: manifest.number,
-            next_file_number: manifest.next_file_number,
-            last_sequence: manifest.last_sequence,
-            max_column_family: manifest.max_column_family,
-            min_log_number: needed.unwrap_or(0).max(manifest.min_log_number_to_keep),
-        }
     }
 }
 

@@ -4,27 +4,27 @@
 //! so an error in them is damage only if records of this log follow. Likewise, an error in a record
 //! whose sectors were only partly written before a crash is damage only if records follow.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::batch::BatchReader;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::record_log::{
-    Damage, DamageReason, Event, PredecessorWal, Record, SkippedReason,
-};
+use tailwater_format::record_log::{Event, PredecessorWal, Record, SkippedReason};
 use tailwater_io::{IoMode, Purpose, ReadFile};
 
-use super::{Family, Numbers, Severity, Verification};
+use super::{Family, Severity, Verification};
 use crate::error::Result;
 use crate::record_log;
+use crate::version::manifest::Manifest;
 use crate::wal::batch::Refusal;
 use crate::wal::replay::list_logs;
 use crate::wal::{batch, unwritten};
 
 /// The state while logs are read in order.
 struct LogProgress<'a> {
-    numbers: &'a Numbers,
+    manifest: &'a Manifest,
+    /// Number of the oldest log that a column family needs.
+    oldest_log: u64,
     /// The sequence number that follows the last batch read; `None` before the first batch.
     next_sequence: Option<u64>,
     /// Irregularities in the log: offset, message and ending kind. If records of the log follow an
@@ -83,19 +83,14 @@ enum Flow {
 }
 
 impl Verification<'_> {
-    /// Reads every log that a column family still needs.
-    pub(super) fn check_logs(
-        &mut self,
-        numbers: &Numbers,
-        synced_logs: &BTreeMap<u64, u64>,
-        families: &[Family],
-    ) {
+    /// Reads every log that a column family still needs: the log `oldest_log` and all later ones.
+    pub(super) fn check_logs(&mut self, manifest: &Manifest, oldest_log: u64, families: &[Family]) {
         let directory = self.options.wal_directory(self.directory);
         let logs = match list_logs(&*self.storage, &directory) {
             Ok(logs) => logs,
             Err(error) => return self.report.error(&directory, &error),
         };
-        for (&number, &size) in synced_logs.range(numbers.min_log_number..) {
+        for (&number, &size) in manifest.synced_logs.range(oldest_log..) {
             let path = directory.join(FileKind::Wal(number).to_string());
             match self.storage.metadata(&path) {
                 Ok(metadata) if metadata.length >= size => {}
@@ -108,13 +103,14 @@ impl Verification<'_> {
             }
         }
         let mut state = LogProgress {
-            numbers,
+            manifest,
+            oldest_log,
             next_sequence: None,
             doubtful: Vec::new(),
             ending: None,
             previous: None,
         };
-        for number in logs.into_iter().filter(|&number| number >= numbers.min_log_number) {
+        for number in logs.into_iter().filter(|&number| number >= oldest_log) {
             let path = directory.join(FileKind::Wal(number).to_string());
             self.begin(&path);
             if let Err(error) = self.check_log(&path, number, &mut state) {
@@ -228,7 +224,7 @@ impl Verification<'_> {
         state: &mut LogProgress<'_>,
     ) -> Result<Flow> {
         let (offset, message, kind) = match event {
-            Event::Damage(damage) if may_be_earlier_use(damage) => {
+            Event::Damage(damage) if damage.may_end_log() => {
                 let kind = if damage.own { EndingKind::Torn } else { EndingKind::Doubtful };
                 (damage.offset, damage.reason.to_string(), kind)
             }
@@ -293,7 +289,7 @@ impl Verification<'_> {
         state: &LogProgress<'_>,
     ) {
         let PredecessorWal { log_number, size, .. } = *predecessor;
-        if log_number < state.numbers.min_log_number {
+        if log_number < state.oldest_log {
             return;
         }
         let message = match state.previous {
@@ -341,7 +337,7 @@ impl Verification<'_> {
             }
         };
         state.next_sequence = Some(checked.next_sequence);
-        let highest = state.numbers.max_column_family;
+        let highest = state.manifest.max_column_family;
         let problem = checked.records.into_iter().find_map(|operation| match operation {
             Ok(operation) if operation.column_family <= highest => None,
             Ok(operation) => {
@@ -359,14 +355,4 @@ impl Verification<'_> {
 /// Returns the sequence number of a record's batch, if it has a valid header.
 fn sequence(record: &Record<'_>) -> Option<u64> {
     BatchReader::new(record.payload).map(|batch| batch.sequence()).ok()
-}
-
-/// Whether the damaged bytes may belong to the earlier use of a recycled file, so that they are no
-/// damage of this log.
-fn may_be_earlier_use(damage: &Damage) -> bool {
-    let reasons = matches!(
-        damage.reason,
-        DamageReason::Checksum { .. } | DamageReason::Length { .. } | DamageReason::Zeros
-    );
-    damage.recycled && !damage.followed && reasons
 }

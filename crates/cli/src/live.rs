@@ -4,15 +4,16 @@
 //! while they are read. A finding is not reported as damage if its file changed during the read, or
 //! if another process that has the database open may still append to the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tailwater::inspect::manifest;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{FileMetadata, Storage};
 
+use crate::files::storage;
 use crate::outcome::{Failure, Outcome, Result};
-use crate::output::{complain, say};
+use crate::output::{Output, complain, say};
 
 /// The length and modification time of a file; `None` if it does not exist.
 pub(crate) type Stamp = Option<FileMetadata>;
@@ -22,11 +23,41 @@ pub(crate) fn stamp(storage: &dyn Storage, path: &Path) -> Stamp {
     storage.metadata(path).ok()
 }
 
+/// Prints files one after the other, with an empty line between them. `are_listed` says that the
+/// files were listed in a directory, see [`read_listed`]. If `ends_at_error` is false and there are
+/// several files, an error of the engine is reported, and the remaining files are still printed,
+/// because they may be intact.
+pub(crate) fn print_files(
+    paths: &[PathBuf],
+    are_listed: bool,
+    ends_at_error: bool,
+    output: &mut Output,
+    mut print: impl FnMut(&dyn Storage, &Path, &mut Output) -> Result<Outcome>,
+) -> Result<Outcome> {
+    let storage = &*storage();
+    let mut outcome = Outcome::Well;
+    for (index, path) in paths.iter().enumerate() {
+        if index > 0 && !output.is_json() {
+            output.line("")?;
+        }
+        let mut read = || print(storage, path, output);
+        let answer = if are_listed { read_listed(storage, path, read) } else { read() };
+        outcome = outcome.and(match answer {
+            Err(Failure::Engine(error)) if !ends_at_error && paths.len() > 1 => {
+                complain(&error);
+                Outcome::Damage
+            }
+            answer => answer?,
+        });
+    }
+    Ok(outcome)
+}
+
 /// Calls `read`, which reads the file at `path`, one of the files listed in a directory. If `read`
 /// fails, and another process has removed the file since the directory was listed, returns success.
 /// If `read` finds damage in a file that another process is writing, returns
 /// [`Outcome::BeingWritten`].
-pub(crate) fn read_listed(
+fn read_listed(
     storage: &dyn Storage,
     path: &Path,
     read: impl FnOnce() -> Result<Outcome>,

@@ -14,6 +14,7 @@
 
 mod arguments;
 mod database;
+mod files;
 mod live;
 mod outcome;
 mod output;
@@ -28,7 +29,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use tailwater_io::descriptors::raise_open_files_max;
 
-use arguments::{Arguments, Command, Reading, Verb, Writing};
+use arguments::{Arguments, Command, Common, Reading, Verb, Writing};
 use outcome::{Failure, Outcome, Result};
 use output::Output;
 
@@ -37,10 +38,8 @@ fn main() -> ExitCode {
     // Each table, segment and connection needs a descriptor.
     raise_open_files_max();
     match arguments.command {
-        Command::Db { verb } => {
-            let common = verb.common();
-            answer(Output::new(common.json, common.hex), |output| run(&verb, output))
-        }
+        Command::Db { verb: Verb::Reading(verb) } => look(&verb),
+        Command::Db { verb: Verb::Writing(verb) } => change(&verb),
         Command::Log { verb } => verbs::log::start(&verb),
         Command::Serve(arguments) => verbs::serve::run(&arguments),
         Command::Tail(arguments) => verbs::tail::run(&arguments),
@@ -67,47 +66,49 @@ fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>)
     }
 }
 
-fn run(verb: &Verb, output: &mut Output) -> Result<Outcome> {
+/// Runs a verb of `tailwater db` with its arguments.
+fn run<A>(
+    verb: fn(&A, &mut Output) -> Result<Outcome>,
+    arguments: &A,
+    common: &Common,
+) -> ExitCode {
+    answer(Output::new(common.json, common.hex), |output| verb(arguments, output))
+}
+
+fn look(verb: &Reading) -> ExitCode {
+    use verbs::*;
     match verb {
-        Verb::Reading(verb) => look(verb, output),
-        Verb::Writing(verb) => change(verb, output),
+        Reading::Get(it) => run(get::run, it, &it.place.common),
+        Reading::Scan(it) => run(scan::run, it, &it.place.common),
+        Reading::Dump(it) => run(dump::run, it, &it.place.common),
+        Reading::Verify(it) => run(verify::run, it, &it.common),
+        Reading::Properties(it) => run(properties::run, it, &it.place.common),
+        Reading::Stats(it) => run(stats::run, it, &it.place.common),
+        Reading::Manifest(it) => run(manifest::run, it, &it.place.common),
+        Reading::Wal(it) => run(wal::run, it, &it.common),
+        Reading::Table(it) => run(table::run, it, &it.common),
+        Reading::Blob(it) => run(blob::run, it, &it.common),
+        Reading::ColumnFamilies(it) => run(column_families::list, it, &it.common),
+        Reading::Options(it) => run(options::run, it, &it.place.common),
     }
 }
 
-fn look(verb: &Reading, output: &mut Output) -> Result<Outcome> {
+fn change(verb: &Writing) -> ExitCode {
+    use verbs::*;
     match verb {
-        Reading::Get(arguments) => verbs::get::run(arguments, output),
-        Reading::Scan(arguments) => verbs::scan::run(arguments, output),
-        Reading::Dump(arguments) => verbs::dump::run(arguments, output),
-        Reading::Verify(arguments) => verbs::verify::run(arguments, output),
-        Reading::Properties(arguments) => verbs::properties::run(arguments, output),
-        Reading::Stats(arguments) => verbs::stats::run(arguments, output),
-        Reading::Manifest(arguments) => verbs::manifest::run(arguments, output),
-        Reading::Wal(arguments) => verbs::wal::run(arguments, output),
-        Reading::Table(arguments) => verbs::table::run(arguments, output),
-        Reading::Blob(arguments) => verbs::blob::run(arguments, output),
-        Reading::ColumnFamilies(arguments) => verbs::column_families::run(arguments, output),
-        Reading::Options(arguments) => verbs::options::run(arguments, output),
-    }
-}
-
-fn change(verb: &Writing, output: &mut Output) -> Result<Outcome> {
-    match verb {
-        Writing::Put(arguments) => verbs::put::run(arguments, output),
-        Writing::Delete(arguments) => verbs::delete::run(arguments, output),
-        Writing::SingleDelete(arguments) => verbs::single_delete::run(arguments, output),
-        Writing::DeleteRange(arguments) => verbs::delete_range::run(arguments, output),
-        Writing::Merge(arguments) => verbs::merge::run(arguments, output),
-        Writing::Load(arguments) => verbs::load::run(arguments, output),
-        Writing::Ingest(arguments) => verbs::ingest::run(arguments, output),
-        Writing::Flush(arguments) => verbs::flush::run(arguments, output),
-        Writing::Compact(arguments) => verbs::compact::run(arguments, output),
-        Writing::SetOptions(arguments) => verbs::set_options::run(arguments, output),
-        Writing::CreateColumnFamily(arguments) => {
-            verbs::create_column_family::run(arguments, output)
-        }
-        Writing::DropColumnFamily(arguments) => verbs::drop_column_family::run(arguments, output),
-        Writing::Checkpoint(arguments) => verbs::checkpoint::run(arguments, output),
-        Writing::Destroy(arguments) => verbs::destroy::run(arguments, output),
+        Writing::Put(it) => run(change::put, it, &it.place.common),
+        Writing::Delete(it) => run(change::delete, it, &it.place.common),
+        Writing::SingleDelete(it) => run(change::single_delete, it, &it.place.common),
+        Writing::DeleteRange(it) => run(change::delete_range, it, &it.place.common),
+        Writing::Merge(it) => run(change::merge, it, &it.place.common),
+        Writing::Load(it) => run(load::run, it, &it.place.common),
+        Writing::Ingest(it) => run(ingest::run, it, &it.place.common),
+        Writing::Flush(it) => run(flush::run, it, &it.place.common),
+        Writing::Compact(it) => run(compact::run, it, &it.place.common),
+        Writing::SetOptions(it) => run(set_options::run, it, &it.place.common),
+        Writing::CreateColumnFamily(it) => run(column_families::create, it, &it.place.common),
+        Writing::DropColumnFamily(it) => run(column_families::remove, it, &it.place.common),
+        Writing::Checkpoint(it) => run(checkpoint::run, it, &it.place.common),
+        Writing::Destroy(it) => run(destroy::run, it, &it.place.common),
     }
 }

@@ -6,9 +6,10 @@ use std::process::ExitCode;
 
 /// How a run of the program completed. The variants are ordered from best to worst; each has an
 /// exit code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// No problem was found; exit code 0.
+    #[default]
     Well,
     /// The only problem is that the last record of a log or MANIFEST was truncated by a crash; exit
     /// code 3.

@@ -61,6 +61,11 @@ impl Output {
         self.line(format_args!("{value:#}"))
     }
 
+    /// Writes what a verb did, as a JSON document, if results are JSON.
+    pub(crate) fn report(&mut self, value: &Value) -> Result<()> {
+        if self.json { self.json_document(value) } else { Ok(()) }
+    }
+
     /// Writes raw bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         Ok(self.writer.write_all(bytes)?)

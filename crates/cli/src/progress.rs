@@ -35,6 +35,11 @@ impl Progress {
         self.bar.set_position(done);
     }
 
+    /// Sets the counter.
+    pub(crate) fn reach(&self, count: u64) {
+        self.bar.set_position(count);
+    }
+
     /// Shows the name of the item that is being processed.
     pub(crate) fn at(&self, what: impl Into<String>) {
         if !self.bar.is_hidden() {

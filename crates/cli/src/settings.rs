@@ -1,13 +1,12 @@
 //! The options in effect: those of the OPTIONS file, overridden by those of `--options`.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use tailwater::OpenOptions;
 use tailwater_format::file_name::FileKind;
-use tailwater_io::Storage;
 
-use crate::arguments::Overrides;
+use crate::arguments::Common;
+use crate::files::{directory_of, numbered_files, storage};
 use crate::outcome::{Failure, Result};
 
 /// The options in effect, and the same options without the overrides of the command line.
@@ -28,19 +27,19 @@ impl Settings {
     /// # Errors
     /// Usage, for an invalid option string, unknown names and invalid values; corruption, for an
     /// unreadable OPTIONS file.
-    pub(crate) fn load(
-        storage: &Arc<dyn Storage>,
-        directory: &Path,
-        given: Overrides<'_>,
-    ) -> Result<Self> {
-        let path = newest_options_file(&**storage, directory)?;
-        let filed = OpenOptions::load_from(Arc::clone(storage), directory)?;
+    pub(crate) fn load(directory: &Path, given: &Common) -> Result<Self> {
+        let mut files = numbered_files(directory, |kind| match kind {
+            FileKind::Options(number) => Some(number),
+            _ => None,
+        })?;
+        let path = files.pop().map(|(_, path)| path);
+        let filed = OpenOptions::load_from(storage(), directory)?;
         Self { path, effective: filed.clone(), filed }.with(given)
     }
 
     /// Applies the overrides to the defaults, without an OPTIONS file.
-    pub(crate) fn defaults(storage: &Arc<dyn Storage>, given: Overrides<'_>) -> Result<Self> {
-        let filed = OpenOptions::with_storage(Arc::clone(storage));
+    pub(crate) fn defaults(given: &Common) -> Result<Self> {
+        let filed = OpenOptions::with_storage(storage());
         Self { path: None, effective: filed.clone(), filed }.with(given)
     }
 
@@ -49,9 +48,9 @@ impl Settings {
         self.path.as_ref().map(|path| path.display().to_string())
     }
 
-    fn with(mut self, given: Overrides<'_>) -> Result<Self> {
+    fn with(mut self, given: &Common) -> Result<Self> {
         self.effective.set_adopt_directories(given.adopt_directories);
-        if let Some(text) = given.options {
+        if let Some(text) = &given.options {
             self.effective
                 .set_from_string(text)
                 .map_err(|error| Failure::Usage(format!("--options: {}", error.message())))?;
@@ -60,11 +59,11 @@ impl Settings {
     }
 }
 
-fn newest_options_file(storage: &dyn Storage, directory: &Path) -> Result<Option<PathBuf>> {
-    let entries = storage.list(directory)?;
-    let numbers = entries.iter().filter_map(|entry| match FileKind::parse(&entry.name) {
-        Some(FileKind::Options(number)) => Some(number),
-        _ => None,
-    });
-    Ok(numbers.max().map(|number| directory.join(FileKind::Options(number).to_string())))
+/// Returns an error for an invalid `--options`, in a verb that makes no other use of options.
+/// `path` is the directory of a database or a file in it.
+pub(crate) fn check_options(path: &Path, given: &Common) -> Result<()> {
+    if given.options.is_some() {
+        Settings::load(directory_of(path)?, given)?;
+    }
+    Ok(())
 }

@@ -6,8 +6,9 @@ use tailwater::{ColumnFamily, Db, Error, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
-use crate::arguments::{Change, Creation, Overrides};
-use crate::database::{column_family, report_opening, storage};
+use crate::arguments::{Change, Creation, Place};
+use crate::database::{column_family, report_opening};
+use crate::files::storage;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::say;
 use crate::settings::Settings;
@@ -39,19 +40,21 @@ pub(crate) struct WritableDatabase {
 }
 
 impl WritableDatabase {
-    /// Opens a database with the options of its OPTIONS file, overridden by `given`, and takes its
-    /// lock. Reports on standard error what recovery left out, and which options are not supported.
+    /// Opens a database with the options of its OPTIONS file, overridden by those of the command
+    /// line, and takes its lock. Reports on standard error what recovery left out, and which options
+    /// are not supported.
     ///
     /// # Errors
     /// Not found, if there is no database and `absent` does not allow creating one; refused, if
     /// another process holds the lock; errors from the options and the engine.
-    pub(crate) fn open(directory: &Path, given: Overrides<'_>, absent: Absent) -> Result<Self> {
+    pub(crate) fn open(place: &Place, absent: Absent) -> Result<Self> {
+        let Place { directory, common } = place;
         check_presence(directory, absent)?;
-        let mut options = new_options(given)?;
+        let mut options = Settings::defaults(common)?.effective;
         options.database_mut().create_if_missing = absent == Absent::Create;
         // The OPTIONS file is read by `Db::open` under the database's lock, when no other process
         // can change it.
-        options.set_load_when_opened(given.options.unwrap_or_default());
+        options.set_load_when_opened(common.options.as_deref().unwrap_or_default());
         let db = Db::open(directory, &options).map_err(|error| opening(directory, error))?;
         if db.is_new() {
             say(format_args!(
@@ -99,24 +102,16 @@ impl WritableDatabase {
 
 /// Opens a database, makes one change to a column family, and closes the database.
 pub(crate) fn change_and_close(
-    directory: &Path,
+    place: &Place,
     change: &Change,
     absent: Absent,
     make: impl FnOnce(&Db, &ColumnFamily, &WriteOptions) -> tailwater::Result<()>,
 ) -> Result<Outcome> {
-    let database = WritableDatabase::open(directory, change.common.overrides(), absent)?;
+    let database = WritableDatabase::open(place, absent)?;
     let family = database.column_family(&change.column_family)?;
     let options = WriteOptions::new().with_sync(change.sync);
     make(&database.db, &family, &options)?;
     database.close()
-}
-
-/// Returns the options of a new database: the defaults, overridden by the given options.
-///
-/// # Errors
-/// Usage, for an invalid option string, unknown names and invalid values.
-pub(crate) fn new_options(given: Overrides<'_>) -> Result<OpenOptions> {
-    Ok(Settings::defaults(&storage(), given)?.effective)
 }
 
 /// Returns an error if a directory has no database, unless one may be created there. A database

@@ -18,9 +18,9 @@ Exit codes:
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogVerb {
     /// Print streams, topics and partitions: their offsets, segments, bytes and consumers
-    Stat(LogStatArguments),
+    Stat(LogPlace),
     /// Verify all segments: checksums, contiguous offsets, indexes against segments
-    Verify(LogVerifyArguments),
+    Verify(LogPlace),
     /// Print the messages of a partition
     ///
     /// Each message is a line with offset, timestamp in microseconds since 1970, and payload,
@@ -30,7 +30,7 @@ pub(crate) enum LogVerb {
     ///
     /// The log must not be open. An open log does not need this: the process that has the log open
     /// rewrites its segments in the background.
-    Compact(LogCompactArguments),
+    Compact(LogPlace),
     /// Fill a log with the messages of a running server of Apache Iggy
     ///
     /// Polls every partition of a stream, or of all streams, from its first message to its last.
@@ -45,19 +45,9 @@ pub(crate) enum LogVerb {
     Bench(Box<LogBenchArguments>),
 }
 
-/// Arguments of `log stat`.
+/// Arguments of `log stat`, `log verify` and `log compact`.
 #[derive(Debug, Args)]
-pub(crate) struct LogStatArguments {
-    /// The log's directory
-    pub(crate) directory: PathBuf,
-    /// Print one JSON document
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Arguments of `log verify`.
-#[derive(Debug, Args)]
-pub(crate) struct LogVerifyArguments {
+pub(crate) struct LogPlace {
     /// The log's directory
     pub(crate) directory: PathBuf,
     /// Print one JSON document
@@ -89,16 +79,6 @@ pub(crate) struct LogDumpArguments {
     #[arg(long)]
     pub(crate) hex: bool,
     /// Print a JSON document per message, one per line
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-/// Arguments of `log compact`.
-#[derive(Debug, Args)]
-pub(crate) struct LogCompactArguments {
-    /// The log's directory
-    pub(crate) directory: PathBuf,
-    /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -5,6 +5,8 @@ mod reading;
 mod serve;
 mod writing;
 
+use std::path::PathBuf;
+
 use clap::{Args, Parser, Subcommand};
 use tailwater_latency::tail::{CHILD_COMMAND, TailArguments};
 
@@ -97,38 +99,32 @@ pub(crate) enum Verb {
     Writing(Writing),
 }
 
-/// The arguments that all verbs have in common.
+/// The arguments that all verbs have in common. The help lists them after a verb's own arguments.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
     /// Print JSON: a single document or, if the verb prints many items, one document per line
-    #[arg(long)]
+    #[arg(long, display_order = 901)]
     pub(crate) json: bool,
     /// Print keys and values in hex, and read them in hex from arguments
-    #[arg(long)]
+    #[arg(long, display_order = 902)]
     pub(crate) hex: bool,
     /// Options that override the OPTIONS file, as an option string: 'name=value;name=value'
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, display_order = 903, value_name = "TEXT")]
     pub(crate) options: Option<String>,
     /// Take over directories of wal_dir, db_paths and cf_paths that another database has claimed.
     /// Use this only if that database no longer exists, or if this database was moved or restored
-    #[arg(long)]
+    #[arg(long, display_order = 904)]
     pub(crate) adopt_directories: bool,
 }
 
-/// Arguments of the command line that take precedence over what the database's files state.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Overrides<'a> {
-    /// The value of `--options`: an option string.
-    pub(crate) options: Option<&'a str>,
-    /// Whether to take over directories that another database has claimed.
-    pub(crate) adopt_directories: bool,
-}
-
-impl Common {
-    /// Returns the arguments that take precedence over what the database's files state.
-    pub(crate) fn overrides(&self) -> Overrides<'_> {
-        Overrides { options: self.options.as_deref(), adopt_directories: self.adopt_directories }
-    }
+/// The arguments of a verb that takes the directory of a database.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// The database's directory
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) common: Common,
 }
 
 /// The encoding of keys.
@@ -138,16 +134,6 @@ pub(crate) struct Keys {
     /// which \xNN is a byte, \\ a backslash, and \n \r \t \0 have their usual meanings
     #[arg(long)]
     pub(crate) key_hex: bool,
-}
-
-impl Verb {
-    /// Returns the arguments that every verb takes.
-    pub(crate) fn common(&self) -> &Common {
-        match self {
-            Self::Reading(verb) => verb.common(),
-            Self::Writing(verb) => verb.common(),
-        }
-    }
 }
 
 /// Returns the end of a verb's help: example commands with descriptions, and the exit codes.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Common, Keys, examples};
+use super::{Common, Keys, Place, examples};
 
 /// The verbs that read a database.
 #[derive(Debug, Subcommand)]
@@ -41,7 +41,7 @@ pub(crate) enum Reading {
         ("tailwater db verify DIR", "findings, and counts of what was read"),
         ("tailwater db verify DIR --json", "the same as JSON"),
     ]))]
-    Verify(VerifyArguments),
+    Verify(Place),
     /// Print an overview of the database, or one of RocksDB's properties
     ///
     /// Without NAME: id, sequence number, and for each column family its comparator, levels,
@@ -99,7 +99,7 @@ pub(crate) enum Reading {
         ("tailwater db column-families DIR", "the names, in the order of the ids"),
         ("tailwater db column-families DIR --json", "with ids and comparators"),
     ]))]
-    ColumnFamilies(ColumnFamiliesArguments),
+    ColumnFamilies(Place),
     /// Print the options in effect, and their origins
     #[command(after_help = examples(&[
         ("tailwater db options DIR", "the options of the newest OPTIONS file"),
@@ -111,9 +111,8 @@ pub(crate) enum Reading {
 
 #[derive(Debug, Args)]
 pub(crate) struct GetArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// The key
     pub(crate) key: String,
     /// The column family
@@ -121,15 +120,12 @@ pub(crate) struct GetArguments {
     pub(crate) column_family: String,
     #[command(flatten)]
     pub(crate) keys: Keys,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ScanArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
@@ -156,69 +152,46 @@ pub(crate) struct ScanArguments {
     pub(crate) count: bool,
     #[command(flatten)]
     pub(crate) keys: Keys,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DumpArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default", conflicts_with = "all")]
     pub(crate) column_family: String,
     /// Every column family
     #[arg(long)]
     pub(crate) all: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct VerifyArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PropertiesArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Name of a property, for example rocksdb.estimate-num-keys
     pub(crate) name: Option<String>,
     /// The column family of the property
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct StatsArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Show only this column family
     #[arg(long, value_name = "NAME")]
     pub(crate) column_family: Option<String>,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct ManifestArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Name or number of a MANIFEST in DIR; by default, the MANIFEST that CURRENT names
     pub(crate) file: Option<String>,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
@@ -268,45 +241,13 @@ pub(crate) struct BlobArguments {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ColumnFamiliesArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-#[derive(Debug, Args)]
 pub(crate) struct OptionsArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Show only the options of this column family
     #[arg(long, value_name = "NAME")]
     pub(crate) column_family: Option<String>,
     /// Show only options that are set and have no effect, and why they have none
     #[arg(long)]
     pub(crate) without_effect: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-impl Reading {
-    /// Returns the arguments that every verb takes.
-    pub(crate) fn common(&self) -> &Common {
-        match self {
-            Self::Get(arguments) => &arguments.common,
-            Self::Scan(arguments) => &arguments.common,
-            Self::Dump(arguments) => &arguments.common,
-            Self::Verify(arguments) => &arguments.common,
-            Self::Properties(arguments) => &arguments.common,
-            Self::Stats(arguments) => &arguments.common,
-            Self::Manifest(arguments) => &arguments.common,
-            Self::Wal(arguments) => &arguments.common,
-            Self::Table(arguments) => &arguments.common,
-            Self::Blob(arguments) => &arguments.common,
-            Self::ColumnFamilies(arguments) => &arguments.common,
-            Self::Options(arguments) => &arguments.common,
-        }
-    }
 }

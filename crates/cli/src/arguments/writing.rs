@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Common, Keys, examples};
+use super::{Keys, Place, examples};
 
 /// The verbs that change a database.
 #[derive(Debug, Subcommand)]
@@ -29,7 +29,7 @@ pub(crate) enum Writing {
         ("tailwater db single-delete DIR job:4711",
             "its tombstone is dropped together with the value"),
     ]))]
-    SingleDelete(SingleDeleteArguments),
+    SingleDelete(DeleteArguments),
     /// Remove all keys in a range
     #[command(after_help = examples(&[
         ("tailwater db delete-range DIR user:17 user:18", "all keys that begin with user:17"),
@@ -143,8 +143,6 @@ pub(crate) struct Change {
     pub(crate) sync: bool,
     #[command(flatten)]
     pub(crate) keys: Keys,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 /// The argument of the verbs that can create a database.
@@ -157,9 +155,8 @@ pub(crate) struct Creation {
 
 #[derive(Debug, Args)]
 pub(crate) struct PutArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// The key
     pub(crate) key: String,
     /// The value, escaped like a key or, with --hex, in hex
@@ -172,20 +169,8 @@ pub(crate) struct PutArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
-    /// The key
-    pub(crate) key: String,
     #[command(flatten)]
-    pub(crate) change: Change,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct SingleDeleteArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    pub(crate) place: Place,
     /// The key
     pub(crate) key: String,
     #[command(flatten)]
@@ -194,9 +179,8 @@ pub(crate) struct SingleDeleteArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct DeleteRangeArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// First key of the range
     pub(crate) from: String,
     /// End of the range, exclusive
@@ -207,9 +191,8 @@ pub(crate) struct DeleteRangeArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct MergeArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// The key
     pub(crate) key: String,
     /// The operand, escaped like a key or, with --hex, in hex
@@ -233,9 +216,8 @@ pub(crate) enum LoadFormat {
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// The file, or - for standard input
     pub(crate) file: PathBuf,
     /// The format of the file: packages, tsv or hex
@@ -256,15 +238,12 @@ pub(crate) struct LoadArguments {
     pub(crate) ack: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) creation: Creation,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct IngestArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// The table files to ingest
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
@@ -276,42 +255,33 @@ pub(crate) struct IngestArguments {
     pub(crate) moves: bool,
     #[command(flatten)]
     pub(crate) creation: Creation,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct FlushArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Only this column family
     #[arg(long, value_name = "NAME")]
     pub(crate) column_family: Option<String>,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SetOptionsArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Options and their new values
     #[arg(value_name = "NAME=VALUE", required = true)]
     pub(crate) assignments: Vec<String>,
     /// The column family to change; ignored for options of the database
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CompactArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Only this column family
     #[arg(long, value_name = "NAME")]
     pub(crate) column_family: Option<String>,
@@ -323,75 +293,39 @@ pub(crate) struct CompactArguments {
     pub(crate) to: Option<String>,
     #[command(flatten)]
     pub(crate) keys: Keys,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CreateColumnFamilyArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Name of the new column family. It must not be in use
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) creation: Creation,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DropColumnFamilyArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Name of the column family
     pub(crate) name: String,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckpointArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Directory of the copy, which must not exist
     pub(crate) target: PathBuf,
-    #[command(flatten)]
-    pub(crate) common: Common,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DestroyArguments {
-    /// The database's directory
-    #[arg(value_name = "DIR")]
-    pub(crate) directory: PathBuf,
+    #[command(flatten)]
+    pub(crate) place: Place,
     /// Confirm the removal
     #[arg(long)]
     pub(crate) yes: bool,
-    #[command(flatten)]
-    pub(crate) common: Common,
-}
-
-impl Writing {
-    /// Returns the arguments that every verb takes.
-    pub(crate) fn common(&self) -> &Common {
-        match self {
-            Self::Put(arguments) => &arguments.change.common,
-            Self::Delete(arguments) => &arguments.change.common,
-            Self::SingleDelete(arguments) => &arguments.change.common,
-            Self::DeleteRange(arguments) => &arguments.change.common,
-            Self::Merge(arguments) => &arguments.change.common,
-            Self::Load(arguments) => &arguments.common,
-            Self::Ingest(arguments) => &arguments.common,
-            Self::Flush(arguments) => &arguments.common,
-            Self::Compact(arguments) => &arguments.common,
-            Self::SetOptions(arguments) => &arguments.common,
-            Self::CreateColumnFamily(arguments) => &arguments.common,
-            Self::DropColumnFamily(arguments) => &arguments.common,
-            Self::Checkpoint(arguments) => &arguments.common,
-            Self::Destroy(arguments) => &arguments.common,
-        }
-    }
 }

@@ -8,10 +8,11 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
 use crate::arguments::BlobArguments;
-use crate::database::{check_options, files_at, storage};
-use crate::live::read_listed;
+use crate::files::files_at;
+use crate::live::print_files;
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;
+use crate::settings::check_options;
 
 /// A summary of a blob file.
 #[derive(Default)]
@@ -24,24 +25,14 @@ struct Summary {
 }
 
 pub(crate) fn run(arguments: &BlobArguments, output: &mut Output) -> Result<Outcome> {
-    let storage = storage();
     let number_of = |kind| match kind {
         FileKind::Blob(number) => Some(number),
         _ => None,
     };
-    let paths = files_at(&*storage, &arguments.path, arguments.number, "blob file", number_of)?;
-    check_options(&storage, &arguments.path, arguments.common.overrides())?;
-    let mut outcome = Outcome::Well;
-    for (index, path) in paths.iter().enumerate() {
-        if index > 0 && !output.is_json() {
-            output.line("")?;
-        }
-        let is_listed = *path != arguments.path;
-        let mut read = || file(&*storage, path, output);
-        let answer = if is_listed { read_listed(&*storage, path, read) } else { read() };
-        outcome = outcome.and(answer?);
-    }
-    Ok(outcome)
+    let paths = files_at(&arguments.path, arguments.number, "blob file", number_of)?;
+    check_options(&arguments.path, &arguments.common)?;
+    let are_listed = paths != [arguments.path.as_path()];
+    print_files(&paths, are_listed, true, output, file)
 }
 
 fn file(storage: &dyn Storage, path: &Path, output: &mut Output) -> Result<Outcome> {

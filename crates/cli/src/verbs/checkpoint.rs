@@ -8,15 +8,10 @@ use crate::output::Output;
 use crate::writing::{Absent, WritableDatabase};
 
 pub(crate) fn run(arguments: &CheckpointArguments, output: &mut Output) -> Result<Outcome> {
-    let CheckpointArguments { directory, target, common } = arguments;
-    let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
+    let CheckpointArguments { place, target } = arguments;
+    let database = WritableDatabase::open(place, Absent::Refuse)?;
     database.db.checkpoint(target)?;
     let outcome = database.close()?;
-    if output.is_json() {
-        output.json_document(&json!({
-            "verb": "checkpoint",
-            "directory": target.display().to_string(),
-        }))?;
-    }
+    output.report(&json!({ "verb": "checkpoint", "directory": target.display().to_string() }))?;
     Ok(outcome)
 }

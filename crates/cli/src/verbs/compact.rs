@@ -17,18 +17,12 @@ use crate::writing::{Absent, WritableDatabase};
 type Tables = BTreeMap<(usize, u64), u64>;
 
 /// The result of compacting a column family.
-struct Compacted {
-    name: String,
+struct Compacted<'a> {
+    name: &'a str,
     before: Tables,
     after: Tables,
-}
-
-/// The failed compaction of a column family.
-struct Failed {
-    error: tailwater::Error,
-    /// Whether some tables of the column family had already been replaced when the compaction
-    /// failed.
-    changed: bool,
+    /// The error, if the compaction failed. It may have replaced some tables before.
+    failure: Option<tailwater::Error>,
 }
 
 /// The range of keys to compact, inclusive.
@@ -38,13 +32,12 @@ struct Range {
 }
 
 pub(crate) fn run(arguments: &CompactArguments, output: &mut Output) -> Result<Outcome> {
-    let key = |key: &String| key_bytes(key, &arguments.keys, &arguments.common);
+    let key = |key: &String| key_bytes(key, &arguments.keys, &arguments.place.common);
     let range = Range {
         from: arguments.from.as_ref().map(key).transpose()?,
         to: arguments.to.as_ref().map(key).transpose()?,
     };
-    let (directory, given) = (&arguments.directory, arguments.common.overrides());
-    let database = WritableDatabase::open(directory, given, Absent::Refuse)?;
+    let database = WritableDatabase::open(&arguments.place, Absent::Refuse)?;
     let families = match &arguments.column_family {
         Some(name) => vec![database.column_family(name)?],
         None => database.db.column_families(),
@@ -52,41 +45,37 @@ pub(crate) fn run(arguments: &CompactArguments, output: &mut Output) -> Result<O
     let mut outcome = Outcome::Well;
     let mut documents = Vec::new();
     for family in &families {
-        match compact(&database, family, &range) {
-            Ok(compacted) if output.is_json() => documents.push(compacted.document()),
-            Ok(compacted) => compacted.print(output)?,
+        let compacted = compact(&database, family, &range);
+        if let Some(error) = &compacted.failure {
             // The remaining column families are still compacted, because they may be intact.
-            Err(Failed { error, changed }) => {
-                let name = family.name();
-                match changed {
-                    false => complain(&format_args!(
-                        "column family '{name}' was not compacted and is unchanged: {error}"
-                    )),
-                    true => complain(&format_args!(
-                        "column family '{name}' was compacted in part: {error}"
-                    )),
-                }
-                outcome = Outcome::Damage;
-            }
+            let state = if compacted.before == compacted.after {
+                "not compacted and is unchanged"
+            } else {
+                "compacted in part"
+            };
+            complain(&format_args!("column family '{}' was {state}: {error}", compacted.name));
+            outcome = Outcome::Damage;
+        } else if output.is_json() {
+            documents.push(compacted.document());
+        } else {
+            compacted.print(output)?;
         }
     }
-    if output.is_json() {
-        let shown = |key: &Option<Vec<u8>>| key.as_ref().map(|key| output.bytes(key));
-        output.json_document(&json!({
-            "verb": "compact",
-            "from": shown(&range.from),
-            "to": shown(&range.to),
-            "column_families": documents,
-        }))?;
-    }
+    let shown = |key: &Option<Vec<u8>>| key.as_ref().map(|key| output.bytes(key));
+    output.report(&json!({
+        "verb": "compact",
+        "from": shown(&range.from),
+        "to": shown(&range.to),
+        "column_families": documents,
+    }))?;
     Ok(outcome.and(database.close()?))
 }
 
-fn compact(
+fn compact<'a>(
     database: &WritableDatabase,
-    family: &ColumnFamily,
+    family: &'a ColumnFamily,
     range: &Range,
-) -> std::result::Result<Compacted, Failed> {
+) -> Compacted<'a> {
     let mut before = tables(database, family);
     // `ForceOptimized` rewrites the tables of the last level, too, except those that this
     // compaction itself wrote.
@@ -106,10 +95,7 @@ fn compact(
         )
     });
     let after = tables(database, family);
-    match compacted {
-        Ok(()) => Ok(Compacted { name: family.name().to_owned(), before, after }),
-        Err(error) => Err(Failed { error, changed: before != after }),
-    }
+    Compacted { name: family.name(), before, after, failure: compacted.err() }
 }
 
 /// Returns the current tables of a column family, without reading any file.
@@ -119,7 +105,7 @@ fn tables(database: &WritableDatabase, family: &ColumnFamily) -> Tables {
     own.map(|file| ((file.level, file.number), file.size)).collect()
 }
 
-impl Compacted {
+impl Compacted<'_> {
     fn print(&self, output: &mut Output) -> Result<()> {
         let shown = |tables: &Tables| {
             let count = counted(tables.len() as u64, "table", "tables");

@@ -128,7 +128,7 @@ pub(super) fn family(output: &mut Output, family: &FamilyState) -> Result<()> {
 }
 
 /// Returns a column family as JSON.
-pub(super) fn family_json(output: &Output, family: &FamilyState) -> Map<String, Value> {
+fn family_json(output: &Output, family: &FamilyState) -> Value {
     let levels: Vec<Value> = family
         .levels
         .iter()
@@ -154,23 +154,20 @@ pub(super) fn family_json(output: &Output, family: &FamilyState) -> Map<String, 
             })
         })
         .collect();
-    let mut object = Map::new();
-    object.insert("id".to_owned(), json!(family.id));
-    object.insert("name".to_owned(), json!(family.name));
-    object.insert("comparator".to_owned(), json!(family.comparator));
-    object.insert("log_number".to_owned(), json!(family.log_number));
-    object.insert("levels".to_owned(), json!(levels));
-    object.insert("blob_files".to_owned(), json!(blob_files));
-    object
+    json!({
+        "id": family.id,
+        "name": family.name,
+        "comparator": family.comparator,
+        "log_number": family.log_number,
+        "levels": levels,
+        "blob_files": blob_files,
+    })
 }
 
 /// Returns the counters of a database and its column families as JSON.
 pub(super) fn state_json(output: &Output, state: &ManifestState) -> Map<String, Value> {
-    let families: Vec<Value> = state
-        .column_families
-        .iter()
-        .map(|family| Value::Object(family_json(output, family)))
-        .collect();
+    let families: Vec<Value> =
+        state.column_families.iter().map(|family| family_json(output, family)).collect();
     let logs: Map<String, Value> = state
         .synced_logs
         .iter()

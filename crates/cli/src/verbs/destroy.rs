@@ -1,24 +1,20 @@
 //! `destroy`: removes a database with all its files.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use serde_json::json;
 use tailwater::{Db, OpenOptions};
 use tailwater_format::file_name::FileKind;
-use tailwater_io::Storage;
 
-use crate::arguments::{DestroyArguments, Overrides};
-use crate::database::storage;
+use crate::arguments::{DestroyArguments, Place};
+use crate::files::storage;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::settings::Settings;
-use crate::writing::{new_options, not_there, opening};
+use crate::writing::{not_there, opening};
 
 pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<Outcome> {
-    let DestroyArguments { directory, yes, common } = arguments;
-    let storage = storage();
-    let has_some = match storage.list(directory) {
+    let DestroyArguments { place, yes } = arguments;
+    let directory = &place.directory;
+    let has_some = match storage().list(directory) {
         Ok(entries) => entries.iter().any(|entry| says_database(&entry.name)),
         Err(error) if error.is_not_found() => false,
         Err(error) => return Err(error.into()),
@@ -26,7 +22,7 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
     if !has_some {
         return Err(not_there(directory));
     }
-    let options = options(&storage, directory, common.overrides())?;
+    let options = options(place)?;
     if !yes {
         return Err(Failure::Usage(format!(
             "this removes the database in {} permanently: confirm with --yes",
@@ -34,12 +30,7 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
         )));
     }
     Db::destroy(directory, &options).map_err(|error| opening(directory, error))?;
-    if output.is_json() {
-        output.json_document(&json!({
-            "verb": "destroy",
-            "directory": directory.display().to_string(),
-        }))?;
-    }
+    output.report(&json!({ "verb": "destroy", "directory": directory.display().to_string() }))?;
     Ok(Outcome::Well)
 }
 
@@ -57,17 +48,13 @@ fn says_database(name: &str) -> bool {
 /// # Errors
 /// Refused, if the OPTIONS file cannot be read and no options are given: the destruction would
 /// leave behind the directories that the OPTIONS file names.
-fn options(
-    storage: &Arc<dyn Storage>,
-    directory: &Path,
-    given: Overrides<'_>,
-) -> Result<OpenOptions> {
-    let mut options = new_options(given)?;
-    match (Settings::load(storage, directory, given), given.options) {
+fn options(Place { directory, common }: &Place) -> Result<OpenOptions> {
+    let mut options = Settings::defaults(common)?.effective;
+    match (Settings::load(directory, common), &common.options) {
         // The OPTIONS file is read again under the database's lock, because another process may
         // still change it before the lock is taken.
         (Ok(_), over) => {
-            options.set_load_when_opened(over.unwrap_or_default());
+            options.set_load_when_opened(over.as_deref().unwrap_or_default());
         }
         (Err(Failure::Engine(error)), Some(_)) => {
             complain(&format_args!("{error}; using the options of --options instead"))

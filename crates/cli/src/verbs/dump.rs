@@ -14,7 +14,7 @@ use crate::text::{escape, push_escaped, push_hex};
 const PROGRESS_STEP: u64 = 4096;
 
 pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outcome> {
-    let database = Database::open(&arguments.directory, arguments.common.overrides())?;
+    let database = Database::open(&arguments.place)?;
     let families = if arguments.all {
         database.db.column_families()
     } else {

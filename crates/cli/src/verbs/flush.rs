@@ -8,15 +8,13 @@ use crate::output::Output;
 use crate::writing::{Absent, WritableDatabase};
 
 pub(crate) fn run(arguments: &FlushArguments, output: &mut Output) -> Result<Outcome> {
-    let FlushArguments { directory, column_family, common } = arguments;
-    let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
+    let FlushArguments { place, column_family } = arguments;
+    let database = WritableDatabase::open(place, Absent::Refuse)?;
     match column_family {
         Some(name) => database.db.flush_cf(&database.column_family(name)?)?,
         None => database.db.flush_all()?,
     }
     let outcome = database.close()?;
-    if output.is_json() {
-        output.json_document(&json!({ "verb": "flush", "column_family": column_family }))?;
-    }
+    output.report(&json!({ "verb": "flush", "column_family": column_family }))?;
     Ok(outcome)
 }

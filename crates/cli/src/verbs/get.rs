@@ -9,8 +9,8 @@ use crate::outcome::{Outcome, Result};
 use crate::output::{Output, say};
 
 pub(crate) fn run(arguments: &GetArguments, output: &mut Output) -> Result<Outcome> {
-    let key = key_bytes(&arguments.key, &arguments.keys, &arguments.common)?;
-    let database = Database::open(&arguments.directory, arguments.common.overrides())?;
+    let key = key_bytes(&arguments.key, &arguments.keys, &arguments.place.common)?;
+    let database = Database::open(&arguments.place)?;
     let family = database.column_family(&arguments.column_family)?;
     let value = database.db.get_pinned_cf_opt(&family, &key, &tailwater::ReadOptions::default())?;
     if output.is_json() {

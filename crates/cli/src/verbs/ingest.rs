@@ -13,8 +13,8 @@ use crate::text::counted;
 use crate::writing::WritableDatabase;
 
 pub(crate) fn run(arguments: &IngestArguments, output: &mut Output) -> Result<Outcome> {
-    let IngestArguments { directory, files, column_family, moves, creation, common } = arguments;
-    let database = WritableDatabase::open(directory, common.overrides(), creation.into())?;
+    let IngestArguments { place, files, column_family, moves, creation } = arguments;
+    let database = WritableDatabase::open(place, creation.into())?;
     let family = database.column_family(column_family)?;
     let options =
         IngestOptions::new().with_move_files(*moves).with_verify_checksums_before_ingest(true);

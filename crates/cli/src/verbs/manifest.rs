@@ -10,14 +10,15 @@ use tailwater_io::Storage;
 
 use super::describe;
 use crate::arguments::ManifestArguments;
-use crate::database::{check_options, storage};
+use crate::files::storage;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::Output;
+use crate::settings::check_options;
 use crate::text::hex;
 
 pub(crate) fn run(arguments: &ManifestArguments, output: &mut Output) -> Result<Outcome> {
-    let (storage, directory) = (storage(), &arguments.directory);
-    check_options(&storage, directory, arguments.common.overrides())?;
+    let (storage, directory) = (storage(), &arguments.place.directory);
+    check_options(directory, &arguments.place.common)?;
     let number = match &arguments.file {
         Some(name) => number_of(name)?,
         None => manifest::current(&*storage, directory)?,
@@ -29,20 +30,14 @@ pub(crate) fn run(arguments: &ManifestArguments, output: &mut Output) -> Result<
     }
     let mut outcome = Outcome::Well;
     while let Some(item) = reader.next_item()? {
-        let found = match item {
-            ManifestItem::Edit { number, placement, edit: Ok(edit) } => {
-                record(output, number, placement, &edit)?;
-                Outcome::Well
-            }
-            ManifestItem::Edit { number, placement, edit: Err(error) } => {
-                undecodable(output, number, placement, &error)?;
-                Outcome::Damage
+        outcome = outcome.and(match item {
+            ManifestItem::Edit { number, placement, edit } => {
+                record(output, number, placement, edit.as_deref())?
             }
             ManifestItem::Irregularity(irregularity) => irregular(output, &irregularity)?,
             // An item that this program does not know. Damage would be an irregularity.
             _ => Outcome::Well,
-        };
-        outcome = outcome.and(found);
+        });
     }
     Ok(outcome.and(state(&*storage, arguments, number, output)?))
 }
@@ -60,25 +55,39 @@ fn number_of(name: &str) -> Result<u64> {
     })
 }
 
+/// Prints a record and its edit. Returns damage if the edit does not decode.
 fn record(
     output: &mut Output,
     number: u64,
     placement: Placement,
-    edit: &VersionEdit,
-) -> Result<()> {
+    edit: std::result::Result<&VersionEdit, &tailwater_format::Error>,
+) -> Result<Outcome> {
     let (offset, length) = (placement.offset, placement.length);
+    let outcome = if edit.is_ok() { Outcome::Well } else { Outcome::Damage };
     if output.is_json() {
-        let edit = Value::Object(edit_json(output, edit));
-        return output.json_line(&json!({
-            "kind": "edit", "record": number, "offset": offset, "length": length, "edit": edit,
-        }));
+        let document = match edit {
+            Ok(edit) => json!({
+                "kind": "edit", "record": number, "offset": offset, "length": length,
+                "edit": edit_json(output, edit),
+            }),
+            Err(error) => json!({
+                "kind": "undecodable", "record": number, "offset": offset, "length": length,
+                "reason": error.to_string(),
+            }),
+        };
+        output.json_line(&document)?;
+        return Ok(outcome);
     }
     output.line(format_args!("\nrecord {number} at {offset}, {length} bytes"))?;
-    if *edit == VersionEdit::default() {
-        return output.line("  changes nothing");
+    match edit {
+        Ok(edit) if *edit == VersionEdit::default() => output.line("  changes nothing")?,
+        Ok(edit) => {
+            print_numbers(output, edit)?;
+            print_files(output, edit)?;
+        }
+        Err(error) => output.field(2, "DAMAGED", error)?,
     }
-    print_numbers(output, edit)?;
-    print_files(output, edit)
+    Ok(outcome)
 }
 
 fn print_numbers(output: &mut Output, edit: &VersionEdit) -> Result<()> {
@@ -154,7 +163,7 @@ fn blob_file_json(number: u64, blobs: u64, bytes: u64) -> Value {
 }
 
 /// Returns the fields that are set in an edit as JSON.
-fn edit_json(output: &Output, edit: &VersionEdit) -> Map<String, Value> {
+fn edit_json(output: &Output, edit: &VersionEdit) -> Value {
     let list = |values: Vec<Value>| if values.is_empty() { Value::Null } else { json!(values) };
     let cursor = |cursor: &CompactCursor| {
         json!({
@@ -162,7 +171,7 @@ fn edit_json(output: &Output, edit: &VersionEdit) -> Map<String, Value> {
             "key": describe::internal_key_json(output, &cursor.key),
         })
     };
-    let fields = json!({
+    let mut fields = json!({
         "database_id": edit.database_id,
         "column_family": edit.column_family,
         "column_family_add": edit.column_family_add,
@@ -202,27 +211,10 @@ fn edit_json(output: &Output, edit: &VersionEdit) -> Map<String, Value> {
             })
         }),
     });
-    match fields {
-        Value::Object(fields) => fields.into_iter().filter(|(_, value)| !value.is_null()).collect(),
-        _ => Map::new(),
+    if let Value::Object(fields) = &mut fields {
+        fields.retain(|_, value| !value.is_null());
     }
-}
-
-fn undecodable(
-    output: &mut Output,
-    number: u64,
-    placement: Placement,
-    error: &tailwater_format::Error,
-) -> Result<()> {
-    let (offset, length) = (placement.offset, placement.length);
-    if output.is_json() {
-        return output.json_line(&json!({
-            "kind": "undecodable", "record": number, "offset": offset, "length": length,
-            "reason": error.to_string(),
-        }));
-    }
-    output.line(format_args!("\nrecord {number} at {offset}, {length} bytes"))?;
-    output.field(2, "DAMAGED", error)
+    fields
 }
 
 /// Prints a range of bytes that is not a record. Returns a torn tail as the outcome if the MANIFEST
@@ -252,7 +244,7 @@ fn state(
     number: u64,
     output: &mut Output,
 ) -> Result<Outcome> {
-    let state = match manifest::state(storage, &arguments.directory, number) {
+    let state = match manifest::state(storage, &arguments.place.directory, number) {
         Ok(state) => state,
         Err(error) => {
             if output.is_json() {

@@ -1,15 +1,12 @@
-//! One module for each verb of `tailwater db`, and one each for `log`, `serve` and `tail`.
+//! The verbs of `tailwater db`, and one module each for `log`, `serve` and `tail`.
 
 pub(crate) mod blob;
+pub(crate) mod change;
 pub(crate) mod checkpoint;
 pub(crate) mod column_families;
 pub(crate) mod compact;
-pub(crate) mod create_column_family;
-pub(crate) mod delete;
-pub(crate) mod delete_range;
 mod describe;
 pub(crate) mod destroy;
-pub(crate) mod drop_column_family;
 pub(crate) mod dump;
 pub(crate) mod flush;
 pub(crate) mod get;
@@ -17,14 +14,11 @@ pub(crate) mod ingest;
 pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod manifest;
-pub(crate) mod merge;
 pub(crate) mod options;
 pub(crate) mod properties;
-pub(crate) mod put;
 pub(crate) mod scan;
 pub(crate) mod serve;
 pub(crate) mod set_options;
-pub(crate) mod single_delete;
 pub(crate) mod stats;
 pub(crate) mod table;
 pub(crate) mod tail;

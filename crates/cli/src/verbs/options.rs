@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 use tailwater::options::{OptionTable as _, Options, TailwaterOptions};
 use tailwater::{OpenOptions, OptionWithoutEffect};
 use tailwater_format::options_text::{Document, Section, SectionKind};
-use tailwater_io::{Purpose, Storage};
+use tailwater_io::{Purpose, Storage as _};
 
-use crate::arguments::OptionsArguments;
-use crate::database::storage;
+use crate::arguments::{OptionsArguments, Place};
+use crate::files::storage;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::Output;
 use crate::settings::Settings;
@@ -36,16 +36,14 @@ impl Origin {
 }
 
 pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<Outcome> {
-    let given = arguments.common.overrides();
-    let storage = storage();
-    let settings = Settings::load(&storage, &arguments.directory, given)?;
-    if settings.path.is_none() && given.options.is_none() {
-        let directory = arguments.directory.display();
+    let Place { directory, common } = &arguments.place;
+    let settings = Settings::load(directory, common)?;
+    if settings.path.is_none() && common.options.is_none() {
+        let directory = directory.display();
         return Err(Failure::NotFound(format!("no OPTIONS file in {directory}")));
     }
-    let directory = &arguments.directory;
     let origins = Origins {
-        written: settings.path.as_ref().map(|path| written(&*storage, path)).transpose()?,
+        written: settings.path.as_deref().map(written).transpose()?,
         filed: document(&settings.filed.effective(directory)),
     };
     let effective = document(&settings.effective.effective(directory));
@@ -153,8 +151,8 @@ fn document(options: &OpenOptions) -> Document {
     Options { database: options.database().clone(), column_families }.to_document()
 }
 
-fn written(storage: &dyn Storage, path: &Path) -> Result<Document> {
-    let bytes = storage.read_file(path, u64::MAX, Purpose::Metadata)?;
+fn written(path: &Path) -> Result<Document> {
+    let bytes = storage().read_file(path, u64::MAX, Purpose::Metadata)?;
     let text = String::from_utf8_lossy(&bytes);
     Ok(Document::parse(&text)
         .map_err(|error| tailwater::Error::corruption(path, error.to_string()))?)

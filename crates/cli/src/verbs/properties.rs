@@ -7,17 +7,18 @@ use tailwater_format::file_name::FileKind;
 
 use super::describe;
 use crate::arguments::PropertiesArguments;
-use crate::database::{Database, storage};
+use crate::database::Database;
+use crate::files::storage;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::Output;
 
 pub(crate) fn run(arguments: &PropertiesArguments, output: &mut Output) -> Result<Outcome> {
-    let database = Database::open(&arguments.directory, arguments.common.overrides())?;
+    let database = Database::open(&arguments.place)?;
     if let Some(name) = &arguments.name {
         property(&database, arguments, name, output)?;
         return Ok(database.outcome);
     }
-    let state = manifest::current_state(&*storage(), &arguments.directory)?;
+    let state = manifest::current_state(&*storage(), &arguments.place.directory)?;
     if output.is_json() {
         let value = overview_json(&database, &state, output)?;
         output.json_document(&value)?;

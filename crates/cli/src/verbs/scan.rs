@@ -28,14 +28,14 @@ struct Range {
 }
 
 pub(crate) fn run(arguments: &ScanArguments, output: &mut Output) -> Result<Outcome> {
-    let key = |key: &String| key_bytes(key, &arguments.keys, &arguments.common);
+    let key = |key: &String| key_bytes(key, &arguments.keys, &arguments.place.common);
     let range = Range {
         from: arguments.from.as_ref().map(key).transpose()?,
         to: arguments.to.as_ref().map(key).transpose()?,
         prefix: arguments.prefix.as_ref().map(key).transpose()?.unwrap_or_default(),
         reverse: arguments.reverse,
     };
-    let database = Database::open(&arguments.directory, arguments.common.overrides())?;
+    let database = Database::open(&arguments.place)?;
     let family = database.column_family(&arguments.column_family)?;
     let skipped = SkippedDamage::default();
     let iterator = range.begin(&database, &family, &skipped);

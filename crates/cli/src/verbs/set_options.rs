@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::writing::{Absent, WritableDatabase};
 
 pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Result<Outcome> {
-    let SetOptionsArguments { directory, assignments, column_family, common } = arguments;
+    let SetOptionsArguments { place, assignments, column_family } = arguments;
     let mut changes = Vec::new();
     for assignment in assignments {
         let change = assignment.split_once('=').ok_or_else(|| {
@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
     }
     let (of_database, of_family): (Vec<_>, Vec<_>) =
         changes.into_iter().partition(|(name, _)| DbOptions::knows(name));
-    let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
+    let database = WritableDatabase::open(place, Absent::Refuse)?;
     let family = database.column_family(column_family)?;
     if !of_family.is_empty() {
         database.db.set_options_cf(&family, &of_family).map_err(refused)?;
@@ -29,15 +29,12 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
         database.db.set_database_options(&of_database).map_err(refused)?;
     }
     let outcome = database.close()?;
-    if output.is_json() {
-        let names: Vec<&str> =
-            of_database.iter().chain(&of_family).map(|(name, _)| *name).collect();
-        output.json_document(&json!({
-            "verb": "set-options",
-            "column_family": column_family,
-            "changed": names,
-        }))?;
-    }
+    let names: Vec<&str> = of_database.iter().chain(&of_family).map(|(name, _)| *name).collect();
+    output.report(&json!({
+        "verb": "set-options",
+        "column_family": column_family,
+        "changed": names,
+    }))?;
     Ok(outcome)
 }
 

@@ -22,7 +22,7 @@ const NUMBERS: [(&str, &str); 6] = [
 ];
 
 pub(crate) fn run(arguments: &StatsArguments, output: &mut Output) -> Result<Outcome> {
-    let database = Database::open(&arguments.directory, arguments.common.overrides())?;
+    let database = Database::open(&arguments.place)?;
     let families = match &arguments.column_family {
         Some(name) => vec![database.column_family(name)?],
         None => database.db.column_families(),

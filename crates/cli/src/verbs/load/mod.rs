@@ -34,8 +34,7 @@ use package::Stanza;
 const DEPENDS: &str = "depends";
 
 pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outcome> {
-    let LoadArguments { directory, file, format, column_family, ack, creation, common, .. } =
-        arguments;
+    let LoadArguments { place, file, format, column_family, ack, creation, .. } = arguments;
     if *format == LoadFormat::Packages && column_family == DEPENDS {
         return Err(Failure::Usage(format!(
             "--column-family: '{DEPENDS}' is reserved for the packages' dependencies"
@@ -44,9 +43,9 @@ pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outc
     let mut lines = input::open(file)?;
     // Checked before the file of acknowledgements is created, so that a mistyped directory leaves
     // nothing behind.
-    check_presence(directory, creation.into())?;
+    check_presence(&place.directory, creation.into())?;
     let acknowledgements = ack.clone().map(Acknowledgements::open).transpose()?;
-    let database = WritableDatabase::open(directory, common.overrides(), creation.into())?;
+    let database = WritableDatabase::open(place, creation.into())?;
     let mut loader = Loader::new(&database, acknowledgements, arguments);
     let start_ns = SystemClock.monotonic_ns();
     let read = match format {

@@ -20,12 +20,8 @@ pub(crate) fn run(arguments: &LogImportArguments, output: &mut Output) -> Result
     let source =
         Source { address: arguments.from.clone(), username: arguments.username.clone(), password };
     let progress = Progress::counting("messages");
-    let mut before = 0;
-    let imported =
-        import(&source, arguments.stream.as_deref(), &arguments.directory, &mut |messages| {
-            progress.add(messages - before);
-            before = messages;
-        });
+    let (stream, directory) = (arguments.stream.as_deref(), &arguments.directory);
+    let imported = import(&source, stream, directory, &mut |messages| progress.reach(messages));
     drop(progress);
     let Imported { partitions, messages, bytes, missed } =
         imported.map_err(|error| Failure::Input(format!("import: {error}")))?;

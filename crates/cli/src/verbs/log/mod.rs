@@ -10,49 +10,39 @@ use tailwater_io::posix::PosixStorage;
 use tailwater_log::inspect::{self, Finding, LogDirectory, Severity, VerifyReport};
 use tailwater_log::{Consumer, PartitionId};
 
-use crate::arguments::{
-    LogCompactArguments, LogDumpArguments, LogStatArguments, LogVerb, LogVerifyArguments,
-};
+use crate::answer;
+use crate::arguments::{LogDumpArguments, LogPlace, LogVerb};
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::progress::Progress;
 use crate::text::counted;
 
 pub(crate) fn start(verb: &LogVerb) -> ExitCode {
-    let (json, hex) = match verb {
-        LogVerb::Stat(arguments) => (arguments.json, false),
-        LogVerb::Verify(arguments) => (arguments.json, false),
-        LogVerb::Dump(arguments) => (arguments.json, arguments.hex),
-        LogVerb::Compact(arguments) => (arguments.json, false),
-        LogVerb::Import(arguments) => (arguments.json, false),
-        LogVerb::Bench(arguments) => {
-            return match tailwater_latency::log::run(arguments) {
-                Ok(report) => crate::answer(Output::new(false, false), |output| {
-                    output.write(report.as_bytes())?;
-                    Ok(Outcome::Well)
-                }),
-                Err(failure) => {
-                    complain(&failure);
-                    ExitCode::FAILURE
-                }
-            };
-        }
-    };
-    crate::answer(Output::new(json, hex), |output| match verb {
-        LogVerb::Stat(arguments) => stat(arguments, output),
-        LogVerb::Verify(arguments) => verify(arguments, output),
-        LogVerb::Dump(arguments) => dump(arguments, output),
-        LogVerb::Compact(arguments) => compact(arguments, output),
-        LogVerb::Import(arguments) => import::run(arguments, output),
-        LogVerb::Bench(_) => Ok(Outcome::Well),
-    })
+    let text_or_json = |json| Output::new(json, false);
+    match verb {
+        LogVerb::Stat(it) => answer(text_or_json(it.json), |output| stat(it, output)),
+        LogVerb::Verify(it) => answer(text_or_json(it.json), |output| verify(it, output)),
+        LogVerb::Dump(it) => answer(Output::new(it.json, it.hex), |output| dump(it, output)),
+        LogVerb::Compact(it) => answer(text_or_json(it.json), |output| compact(it, output)),
+        LogVerb::Import(it) => answer(text_or_json(it.json), |output| import::run(it, output)),
+        LogVerb::Bench(it) => match tailwater_latency::log::run(it) {
+            Ok(report) => answer(text_or_json(false), |output| {
+                output.write(report.as_bytes())?;
+                Ok(Outcome::Well)
+            }),
+            Err(failure) => {
+                complain(&failure);
+                ExitCode::FAILURE
+            }
+        },
+    }
 }
 
 fn read(directory: &std::path::Path) -> Result<LogDirectory> {
     Ok(LogDirectory::read(Arc::new(PosixStorage::new()), directory)?)
 }
 
-fn stat(arguments: &LogStatArguments, output: &mut Output) -> Result<Outcome> {
+fn stat(arguments: &LogPlace, output: &mut Output) -> Result<Outcome> {
     let log = read(&arguments.directory)?;
     let mut partitions = Vec::new();
     for (id, incarnation) in log.partitions() {
@@ -121,14 +111,10 @@ fn partition_document(log: &LogDirectory, id: PartitionId, incarnation: u64) -> 
     }))
 }
 
-fn verify(arguments: &LogVerifyArguments, output: &mut Output) -> Result<Outcome> {
+fn verify(arguments: &LogPlace, output: &mut Output) -> Result<Outcome> {
     let log = read(&arguments.directory)?;
     let progress = Progress::counting("bytes");
-    let mut before = 0;
-    let report = log.verify(|bytes| {
-        progress.add(bytes - before);
-        before = bytes;
-    })?;
+    let report = log.verify(|bytes| progress.reach(bytes))?;
     drop(progress);
     let outcome = match report.findings.iter().map(|finding| finding.severity).max() {
         None | Some(Severity::Note) => Outcome::Well,
@@ -245,7 +231,7 @@ fn find(log: &LogDirectory, arguments: &LogDumpArguments) -> Result<PartitionId>
     Ok(PartitionId { stream: *stream, topic: *topic, partition: arguments.partition })
 }
 
-fn compact(arguments: &LogCompactArguments, output: &mut Output) -> Result<Outcome> {
+fn compact(arguments: &LogPlace, output: &mut Output) -> Result<Outcome> {
     let report = inspect::compact(Arc::new(PosixStorage::private()), &arguments.directory)?;
     let [before, after] = report.bytes;
     if output.is_json() {

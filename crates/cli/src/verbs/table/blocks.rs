@@ -4,6 +4,7 @@ use serde_json::json;
 use tailwater::inspect::table::{BlockReport, Entry, Index, IndexEntry, TableFile};
 use tailwater_format::key;
 
+use super::print_entries;
 use crate::arguments::TableArguments;
 use crate::outcome::{Outcome, Result};
 use crate::output::{Output, complain};
@@ -136,25 +137,7 @@ impl Shown<'_> {
     /// Prints the entries, up to the first one that cannot be decoded.
     fn entries(&self, output: &mut Output) -> Result<Outcome> {
         let Ok(contents) = &self.report.contents else { return Ok(Outcome::Damage) };
-        // An error from writing the output is kept here, because the closure can return only errors
-        // from reading the table.
-        let mut failure = None;
-        let walked = contents.for_each(&mut |entry| {
-            if failure.is_none() {
-                failure = self.entry(entry, output).err();
-            }
-            Ok(())
-        });
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
-        match walked {
-            Ok(_) => Ok(Outcome::Well),
-            Err(error) => {
-                complain(&error);
-                Ok(Outcome::Damage)
-            }
-        }
+        print_entries(|each| contents.for_each(each), |entry| self.entry(entry, output))
     }
 
     fn entry(&self, entry: &Entry<'_>, output: &mut Output) -> Result<()> {

@@ -5,16 +5,17 @@ mod blocks;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tailwater::inspect::table::{FilterFacts, FilterStructure, Index, TableFile};
+use tailwater::inspect::table::{Entry, FilterFacts, FilterStructure, Index, TableFile};
 use tailwater_format::file_name::FileKind;
 use tailwater_format::table::{BlockHandle, Properties, sequence_times};
 use tailwater_io::Storage;
 
 use crate::arguments::TableArguments;
-use crate::database::{check_options, files_at, storage};
-use crate::live::read_listed;
-use crate::outcome::{Failure, Outcome, Result};
+use crate::files::files_at;
+use crate::live::print_files;
+use crate::outcome::{Outcome, Result};
 use crate::output::{Output, complain};
+use crate::settings::check_options;
 use crate::text::{escape, hex};
 
 /// Names, without the prefix `rocksdb.`, of RocksDB's properties whose values are text. RocksDB's
@@ -38,31 +39,16 @@ const TEXT_PROPERTIES: [&str; 14] = [
 ];
 
 pub(crate) fn run(arguments: &TableArguments, output: &mut Output) -> Result<Outcome> {
-    let storage = storage();
     let number_of = |kind| match kind {
         FileKind::Table(number) | FileKind::LevelDbTable(number) => Some(number),
         _ => None,
     };
-    let paths = files_at(&*storage, &arguments.path, arguments.number, "table", number_of)?;
-    check_options(&storage, &arguments.path, arguments.common.overrides())?;
-    let mut outcome = Outcome::Well;
-    for (index, path) in paths.iter().enumerate() {
-        if index > 0 && !output.is_json() {
-            output.line("")?;
-        }
-        let is_listed = *path != arguments.path;
-        let mut read = || file(&*storage, path, arguments, output);
-        let answer = if is_listed { read_listed(&*storage, path, read) } else { read() };
-        outcome = outcome.and(match answer {
-            // The remaining tables are still printed, because they may be intact.
-            Err(Failure::Engine(error)) if paths.len() > 1 => {
-                complain(&error);
-                Outcome::Damage
-            }
-            answer => answer?,
-        });
-    }
-    Ok(outcome)
+    let paths = files_at(&arguments.path, arguments.number, "table", number_of)?;
+    check_options(&arguments.path, &arguments.common)?;
+    let are_listed = paths != [arguments.path.as_path()];
+    print_files(&paths, are_listed, false, output, |storage, path, output| {
+        file(storage, path, arguments, output)
+    })
 }
 
 fn file(
@@ -249,28 +235,47 @@ fn shown_value(name: &[u8], value: &[u8]) -> String {
 
 /// Prints the range tombstones.
 fn range_tombstones(name: &str, table: &TableFile, output: &mut Output) -> Result<Outcome> {
-    let mut tombstones = Vec::new();
-    let read = table.range_tombstones(&mut |entry| {
-        tombstones.push((entry.user_key.to_vec(), entry.value.to_vec(), entry.sequence));
+    let mut is_first = true;
+    print_entries(
+        |each| table.range_tombstones(each),
+        |entry| {
+            let Entry { user_key: start, value: end, sequence, .. } = *entry;
+            if output.is_json() {
+                return output.json_line(&json!({
+                    "kind": "range_tombstone", "file": name, "start": output.bytes(start),
+                    "end": output.bytes(end), "sequence": sequence,
+                }));
+            }
+            if std::mem::take(&mut is_first) {
+                output.line("range tombstones")?;
+            }
+            let (start, end) = (output.key(start), output.key(end));
+            output.line(format_args!("  sequence {sequence:>10}  {start} .. {end}"))
+        },
+    )
+}
+
+/// A function that is called with every entry that is read.
+type Each<'a> = &'a mut dyn FnMut(&Entry<'_>) -> tailwater::Result<()>;
+
+/// Calls `print` with every entry that `read` finds. An error of `read` is reported on standard
+/// error, as damage.
+fn print_entries(
+    read: impl FnOnce(Each<'_>) -> tailwater::Result<u64>,
+    mut print: impl FnMut(&Entry<'_>) -> Result<()>,
+) -> Result<Outcome> {
+    // An error of `print` is kept here, because `read` can return only errors from reading.
+    let mut failure = None;
+    let done = read(&mut |entry| {
+        if failure.is_none() {
+            failure = print(entry).err();
+        }
         Ok(())
     });
-    if !tombstones.is_empty() && !output.is_json() {
-        output.line("range tombstones")?;
-    }
-    for (start, end, sequence) in tombstones {
-        if output.is_json() {
-            output.json_line(&json!({
-                "kind": "range_tombstone", "file": name, "start": output.bytes(&start),
-                "end": output.bytes(&end), "sequence": sequence,
-            }))?;
-        } else {
-            let (start, end) = (output.key(&start), output.key(&end));
-            output.line(format_args!("  sequence {sequence:>10}  {start} .. {end}"))?;
-        }
-    }
-    match read {
-        Ok(_) => Ok(Outcome::Well),
-        Err(error) => {
+    match (failure, done) {
+        (Some(failure), _) => Err(failure),
+        (None, Ok(_)) => Ok(Outcome::Well),
+        (None, Err(error)) => {
             complain(&error);
             Ok(Outcome::Damage)
         }

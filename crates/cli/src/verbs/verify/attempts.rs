@@ -13,7 +13,7 @@ use tailwater::OpenOptions;
 use tailwater::verify::{Finding, Report, Severity, verify_with_progress};
 use tailwater_io::{FileMetadata, Storage};
 
-use crate::database::storage;
+use crate::files::storage;
 use crate::live::{Stamp, is_open_elsewhere, stamp};
 use crate::outcome::Outcome;
 use crate::progress::Progress;

@@ -6,18 +6,17 @@ use serde_json::{Value, json};
 use tailwater::verify::Report;
 use tailwater::{ErrorKind, OpenOptions};
 
-use crate::arguments::VerifyArguments;
-use crate::database::storage;
+use crate::arguments::Place;
+use crate::files::storage;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::settings::Settings;
 use crate::text::counted;
 
-pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<Outcome> {
-    let directory = &arguments.directory;
-    storage().list(directory)?;
-    let (options, mut outcome) = options(arguments)?;
-    let (report, found) = attempts::settled(directory, &options);
+pub(crate) fn run(place: &Place, output: &mut Output) -> Result<Outcome> {
+    storage().list(&place.directory)?;
+    let (options, mut outcome) = options(place)?;
+    let (report, found) = attempts::settled(&place.directory, &options);
     outcome = outcome.and(found);
     if output.is_json() {
         output.json_document(&document(&report, outcome))?;
@@ -29,9 +28,8 @@ pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<Ou
 
 /// Returns the options for opening the database, and the outcome of reading them. An unreadable
 /// OPTIONS file is reported, but does not prevent the other checks.
-fn options(arguments: &VerifyArguments) -> Result<(OpenOptions, Outcome)> {
-    let (storage, given) = (storage(), arguments.common.overrides());
-    match Settings::load(&storage, &arguments.directory, given) {
+fn options(Place { directory, common }: &Place) -> Result<(OpenOptions, Outcome)> {
+    match Settings::load(directory, common) {
         Ok(settings) => Ok((settings.effective, Outcome::Well)),
         Err(Failure::Engine(error)) => {
             complain(&error);
@@ -39,7 +37,7 @@ fn options(arguments: &VerifyArguments) -> Result<(OpenOptions, Outcome)> {
                 ErrorKind::NotSupported => Outcome::Unsupported,
                 _ => Outcome::Damage,
             };
-            Ok((Settings::defaults(&storage, given)?.effective, outcome))
+            Ok((Settings::defaults(common)?.effective, outcome))
         }
         Err(failure) => Err(failure),
     }

@@ -4,7 +4,6 @@ mod summary;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tailwater::inspect::manifest;
@@ -14,9 +13,9 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::record_log::{RecoveryMode, ZSTD};
 use tailwater_io::Storage;
 
-use crate::arguments::WalArguments;
-use crate::database::{files_at, storage};
-use crate::live::read_listed;
+use crate::arguments::{Common, WalArguments};
+use crate::files::{directory_of, files_at, storage};
+use crate::live::print_files;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::settings::Settings;
@@ -33,45 +32,29 @@ struct Walk<'a> {
 }
 
 pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outcome> {
-    let storage = storage();
-    let is_directory = storage.metadata(&arguments.directory)?.is_directory;
-    let parent = arguments.directory.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let directory =
-        if is_directory { &arguments.directory } else { parent.unwrap_or(Path::new(".")) };
-    let settings = settings(&storage, directory, arguments)?;
-    let paths = logs(&*storage, arguments, &settings)?;
-    let families = manifest::current_state(&*storage, directory)
+    let directory = directory_of(&arguments.directory)?;
+    let settings = settings(directory, &arguments.common)?;
+    let paths = logs(arguments, &settings)?;
+    let families = manifest::current_state(&*storage(), directory)
         .map(|state| {
             let families = state.column_families.into_iter();
             families.map(|family| (family.id, family.name)).collect()
         })
         .unwrap_or_default();
     let walk = Walk { arguments, mode: settings.effective.database().wal_recovery_mode, families };
-    let mut outcome = Outcome::Well;
-    for (index, path) in paths.iter().enumerate() {
-        if index > 0 && !output.is_json() {
-            output.line("")?;
-        }
-        let is_listed = arguments.files.is_empty() && *path != arguments.directory;
-        let mut read = || walk.log(&*storage, path, output);
-        let answer = if is_listed { read_listed(&*storage, path, read) } else { read() };
-        outcome = outcome.and(answer?);
-    }
-    Ok(outcome)
+    let are_listed = arguments.files.is_empty() && paths != [arguments.directory.as_path()];
+    print_files(&paths, are_listed, true, output, |storage, path, output| {
+        walk.log(storage, path, output)
+    })
 }
 
 /// Loads the database's settings, which are needed to find and read its logs. If the OPTIONS file
 /// is unreadable, uses the default settings.
-fn settings(
-    storage: &Arc<dyn Storage>,
-    directory: &Path,
-    arguments: &WalArguments,
-) -> Result<Settings> {
-    let given = arguments.common.overrides();
-    match Settings::load(storage, directory, given) {
+fn settings(directory: &Path, given: &Common) -> Result<Settings> {
+    match Settings::load(directory, given) {
         Err(Failure::Engine(error)) => {
             complain(&error);
-            Settings::defaults(storage, given)
+            Settings::defaults(given)
         }
         settings => settings,
     }
@@ -86,17 +69,13 @@ fn wal_number(kind: FileKind) -> Option<u64> {
 
 /// Returns the logs that the arguments name. If the arguments name no logs, returns all logs in the
 /// database's directory. If that directory has no logs, returns all logs in `wal_dir`.
-fn logs(
-    storage: &dyn Storage,
-    arguments: &WalArguments,
-    settings: &Settings,
-) -> Result<Vec<PathBuf>> {
+fn logs(arguments: &WalArguments, settings: &Settings) -> Result<Vec<PathBuf>> {
     let directory = &arguments.directory;
     let elsewhere = settings.effective.database().wal_dir.as_str();
     if arguments.files.is_empty() {
-        return match files_at(storage, directory, None, "log", wal_number) {
+        return match files_at(directory, None, "log", wal_number) {
             Err(Failure::NotFound(_)) if !elsewhere.is_empty() => {
-                files_at(storage, &directory.join(elsewhere), None, "log", wal_number)
+                files_at(&directory.join(elsewhere), None, "log", wal_number)
             }
             found => found,
         };
@@ -141,7 +120,7 @@ impl Walk<'_> {
             }
         }
         summary.print(&name, &reader, self.mode, output)?;
-        Ok(summary.outcome())
+        Ok(summary.outcome)
     }
 
     fn batch(

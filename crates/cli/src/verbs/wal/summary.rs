@@ -27,7 +27,7 @@ pub(super) struct Summary {
     /// The point before the log's end at which recovery stops, if any.
     end: Option<End>,
     /// The worst outcome so far.
-    outcome: Option<Outcome>,
+    pub(super) outcome: Outcome,
 }
 
 /// The point at which recovery stops reading a log, and the reason.
@@ -76,7 +76,7 @@ impl Summary {
 
     /// Records an outcome; only the worst one is kept.
     pub(super) fn note(&mut self, outcome: Outcome) {
-        self.outcome = self.outcome.max(Some(outcome));
+        self.outcome = self.outcome.and(outcome);
     }
 
     /// Records the point at which recovery stops reading the log. Does nothing if `verdict` lets
@@ -98,11 +98,6 @@ impl Summary {
     /// earlier use.
     pub(super) fn is_stale_behind(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.is_stale_behind)
-    }
-
-    /// Returns the worst outcome recorded.
-    pub(super) fn outcome(&self) -> Outcome {
-        self.outcome.unwrap_or(Outcome::Well)
     }
 
     /// Prints the summary, after the lines for the items of the log.

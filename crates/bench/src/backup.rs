@@ -22,7 +22,7 @@ const VALUE_BYTES: usize = 1000;
 const OPTIONS: &str = "create_if_missing=true;max_background_jobs=2;write_buffer_size=67108864;\
     compression=kNoCompression;block_based_table_factory={block_cache=67108864}";
 /// Number of entries that are read or overwritten between two checks of the clock.
-const BETWEEN_LOOKS: u64 = 256;
+const KEYS_BETWEEN_CHECKS: u64 = 256;
 /// Interval between two samples of the memory and disk space in use.
 const SAMPLE: Duration = Duration::from_millis(200);
 
@@ -111,7 +111,7 @@ impl BackupArguments {
             let walked = subject.walk(refreshes, &mut |key, value| {
                 bytes += (key.len() + value.len()) as u64;
                 count += 1;
-                if count % BETWEEN_LOOKS == 0 {
+                if count % KEYS_BETWEEN_CHECKS == 0 {
                     pace(begun, bytes, self.backup);
                 }
             });
@@ -138,7 +138,7 @@ impl BackupArguments {
         let (mut rng, values) = (Rng::with_seed(2), RandomValues::new(VALUE_BYTES, 2));
         let (begun, mut bytes) = (Instant::now(), 0);
         while !is_done.load(Ordering::Relaxed) {
-            for _ in 0..BETWEEN_LOOKS {
+            for _ in 0..KEYS_BETWEEN_CHECKS {
                 let number = rng.u64(..entries);
                 let (key, value) = (key(number), values.get(number));
                 subject.put(&key, value)?;

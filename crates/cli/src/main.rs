@@ -38,7 +38,7 @@ fn main() -> ExitCode {
     // Each table, segment and connection needs a descriptor.
     raise_open_files_max();
     match arguments.command {
-        Command::Db { verb: Verb::Reading(verb) } => look(&verb),
+        Command::Db { verb: Verb::Reading(verb) } => read(&verb),
         Command::Db { verb: Verb::Writing(verb) } => change(&verb),
         Command::Log { verb } => verbs::log::start(&verb),
         Command::Serve(arguments) => verbs::serve::run(&arguments),
@@ -75,7 +75,7 @@ fn run<A>(
     answer(Output::new(common.json, common.hex), |output| verb(arguments, output))
 }
 
-fn look(verb: &Reading) -> ExitCode {
+fn read(verb: &Reading) -> ExitCode {
     use verbs::*;
     match verb {
         Reading::Get(it) => run(get::run, it, &it.place.common),

@@ -7,7 +7,7 @@
 //! refuses a mode that was requested with `auto`, or it accepts a mode but does not perform it.
 //!
 //! A mode has several types. [`IoModeChoice`] is the value of an option, including unset and
-//! `auto`. [`AskedIoMode`] adds the name of the option, for messages. [`IoMode`] is the mode in
+//! `auto`. [`RequestedIoMode`] adds the name of the option, for messages. [`IoMode`] is the mode in
 //! which a file is opened. `LogMode` is one of two modes for all write-ahead logs, or says that
 //! each log chooses between them. The crate of the message log has a type of its own. The message
 //! log offers fewer modes, and neither that crate nor this one depends on the other.
@@ -24,7 +24,7 @@ use tailwater_io::sync::Mutex;
 use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::error::{Error, Result};
-use crate::options::{AskedIoMode, DbOptions, IoModeChoice};
+use crate::options::{DbOptions, IoModeChoice, RequestedIoMode};
 use crate::wal::LogDurability;
 
 /// The purposes for which tables and blob files in the database's directories are read and written,
@@ -53,7 +53,7 @@ enum Use {
 /// The I/O modes of a database, shared by all code that opens its table files.
 #[derive(Debug)]
 pub(crate) struct IoModes {
-    asked: [AskedIoMode; Purpose::COUNT],
+    requested: [RequestedIoMode; Purpose::COUNT],
     tried: Mutex<Vec<Trial>>,
     /// For each directory, the size in bytes of the largest request that the directory's device
     /// performs without splitting it. `None` if the device does not report it.
@@ -76,9 +76,9 @@ struct Trial {
 impl IoModes {
     /// Creates the modes that the options request, without trying them.
     pub(crate) fn new(options: &DbOptions) -> Self {
-        let asked = Purpose::ALL.map(|purpose| options.io_mode(purpose));
+        let requested = Purpose::ALL.map(|purpose| options.io_mode(purpose));
         Self {
-            asked,
+            requested,
             tried: Mutex::default(),
             request_bytes_max: Mutex::default(),
             log_durability: Arc::default(),
@@ -87,7 +87,7 @@ impl IoModes {
 
     /// Returns the mode in which files of a directory are opened for a purpose.
     pub(crate) fn mode(&self, purpose: Purpose, directory: &Path) -> IoMode {
-        let choice = self.asked(purpose).choice;
+        let choice = self.requested(purpose).choice;
         let mode = wanted(choice);
         if !needs_trial(mode) {
             return mode;
@@ -162,7 +162,7 @@ impl IoModes {
         // Each warning, with the names of the purposes for which the mode was requested.
         let mut warnings: Vec<(String, Vec<&str>)> = Vec::new();
         for &purpose in purposes {
-            let AskedIoMode { choice, option } = self.asked(purpose);
+            let RequestedIoMode { choice, option } = self.requested(purpose);
             let (mode, used_for) = (wanted(choice), use_of(purpose));
             if !needs_trial(mode) {
                 continue;
@@ -214,8 +214,8 @@ impl IoModes {
         directory: &Path,
     ) -> Option<usize> {
         let mut known = self.request_bytes_max.lock();
-        let asked = || storage.capabilities(directory).ok()?.request_bytes_max;
-        *known.entry(directory.to_owned()).or_insert_with(asked)
+        let read = || storage.capabilities(directory).ok()?.request_bytes_max;
+        *known.entry(directory.to_owned()).or_insert_with(read)
     }
 
     /// Returns the object that chooses the method by which logs with direct I/O become durable.
@@ -237,7 +237,7 @@ impl IoModes {
 
     fn text_of_purposes(&self) -> String {
         OF_TABLES.iter().chain(&[Purpose::Wal]).fold(String::new(), |mut text, &purpose| {
-            let AskedIoMode { choice, option } = self.asked(purpose);
+            let RequestedIoMode { choice, option } = self.requested(purpose);
             let by = option.map_or_else(|| "by default".to_owned(), |name| format!("by {name}"));
             // Writing to a string cannot fail.
             let _ = writeln!(
@@ -252,7 +252,7 @@ impl IoModes {
     }
 
     fn effective(&self, purpose: Purpose) -> String {
-        let choice = self.asked(purpose).choice;
+        let choice = self.requested(purpose).choice;
         let (mode, used_for) = (wanted(choice), use_of(purpose));
         if !needs_trial(mode) {
             return mode.name().to_owned();
@@ -279,8 +279,8 @@ impl IoModes {
         }
     }
 
-    fn asked(&self, purpose: Purpose) -> AskedIoMode {
-        self.asked[purpose as usize]
+    fn requested(&self, purpose: Purpose) -> RequestedIoMode {
+        self.requested[purpose as usize]
     }
 }
 

@@ -104,12 +104,12 @@ fn every_key_of_the_golden_filters_may_match() {
             assert!(reader.may_contain(&FilterKey::new(key)), "{name}: {} bytes", key.len());
         }
         let hashed: Vec<FilterKey<'_>> = keys.iter().map(|key| FilterKey::new(key)).collect();
-        let mut asked = 0;
+        let mut probes = 0;
         reader.may_contain_each(&hashed, |place, may| {
-            assert!(may && place == asked, "{name}");
-            asked += 1;
+            assert!(may && place == probes, "{name}");
+            probes += 1;
         });
-        assert_eq!(asked, keys.len());
+        assert_eq!(probes, keys.len());
     }
 }
 

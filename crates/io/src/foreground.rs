@@ -217,7 +217,7 @@ struct Control {
     /// background work; `None` if unknown.
     baseline: Option<f64>,
     /// Time of the last call of [`Self::ask`].
-    asked_ns: Option<u64>,
+    requested_ns: Option<u64>,
     /// Highest number of requests that, according to calls of [`Self::ask`] in the current window,
     /// all streams together would have in flight without [`Self::limit`].
     full: usize,
@@ -246,8 +246,8 @@ impl Control {
     /// Updates and returns [`Self::limit`]. `reads` are all reads recorded so far. `full` is the
     /// number of requests that all streams together would have in flight without a limit.
     fn ask(&mut self, now_ns: u64, reads: Reads, full: usize) -> Option<usize> {
-        let idle = self.asked_ns.is_none_or(|asked| now_ns.saturating_sub(asked) >= IDLE_NS);
-        self.asked_ns = Some(now_ns);
+        let idle = self.requested_ns.is_none_or(|last| now_ns.saturating_sub(last) >= IDLE_NS);
+        self.requested_ns = Some(now_ns);
         self.full = self.full.max(full);
         let (window, elapsed) = (reads.since(self.before), now_ns - self.window_began_ns);
         let complete =
@@ -485,7 +485,7 @@ mod tests {
     #[test]
     fn streams_share_a_reduced_depth() {
         let foreground = Foreground::new(Arc::new(ManualClock::new(0)));
-        foreground.control.lock().asked_ns = Some(0);
+        foreground.control.lock().requested_ns = Some(0);
         foreground.control.lock().limit = Some(3);
         assert_eq!(foreground.depth(4, 0, false), 3);
         foreground.began(2);

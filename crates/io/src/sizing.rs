@@ -17,10 +17,10 @@ use std::time::Duration;
 use crate::kernel::MemoryLeft;
 
 /// Normal interval between two decisions ([`Sizing::next`]) about the capacity of the cache.
-pub const LOOK: Duration = Duration::from_millis(100);
+pub const PAUSE: Duration = Duration::from_millis(100);
 /// Interval between two decisions about the capacity while little memory is left. The interval is
 /// short because other processes may quickly take that memory.
-const CLOSE_LOOK: Duration = Duration::from_millis(20);
+const SHORT_PAUSE: Duration = Duration::from_millis(20);
 /// Lower bound on the capacity of the cache, in bytes.
 const SMALLEST: usize = 4 << 20;
 /// The reserve: memory that the cache leaves for everything else within the memory limit. It is
@@ -150,14 +150,14 @@ impl Sizing {
 
     /// Returns the time until [`Self::next`] should be called again.
     pub fn pause(&self) -> Duration {
-        if self.is_short { CLOSE_LOOK } else { LOOK }
+        if self.is_short { SHORT_PAUSE } else { PAUSE }
     }
 
     /// Returns whether tasks stalled on memory for more than 1/STALL_PART of the time since this
     /// was last checked. `stalled_us` is the cumulative stall time, in microseconds.
     fn is_stalled(&mut self, stalled_us: Option<u64>, elapsed: Duration) -> bool {
         self.unjudged += elapsed;
-        if self.unjudged < LOOK {
+        if self.unjudged < PAUSE {
             return false;
         }
         let elapsed = std::mem::take(&mut self.unjudged);
@@ -196,7 +196,7 @@ mod tests {
     fn next(sizing: &mut Sizing, left: MemoryLeft, near: u64) -> usize {
         let seen = sizing.judged;
         let ghosts = GhostHits { near: seen.near + near, inserted: seen.inserted + 100 };
-        sizing.next(CAPACITY, CAPACITY, left, ghosts, LOOK)
+        sizing.next(CAPACITY, CAPACITY, left, ghosts, PAUSE)
     }
 
     #[test]
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!((sizing.sizes().grown, sizing.sizes().shrunk), (2, 0));
         // A cache that is only half full does not grow, whatever its ghost hits.
         let ghosts = GhostHits { near: 1000, inserted: 2000 };
-        let half = sizing.next(CAPACITY, CAPACITY / 2, left(512), ghosts, LOOK);
+        let half = sizing.next(CAPACITY, CAPACITY / 2, left(512), ghosts, PAUSE);
         assert_eq!(half, CAPACITY);
     }
 
@@ -219,7 +219,7 @@ mod tests {
         let mut sizing = Sizing::default();
         let free = MemoryLeft { free: 464 << 20, ..left(512) };
         assert_eq!(next(&mut sizing, free, 0), CAPACITY + (200 << 20), "a reserve is left");
-        let half_full = sizing.next(CAPACITY, CAPACITY / 2, free, GhostHits::default(), LOOK);
+        let half_full = sizing.next(CAPACITY, CAPACITY / 2, free, GhostHits::default(), PAUSE);
         assert_eq!(half_full, CAPACITY);
         let little = MemoryLeft { free: 70 << 20, ..left(512) };
         assert_eq!(next(&mut sizing, little, 0), CAPACITY, "is not worth a change");
@@ -238,7 +238,7 @@ mod tests {
         // the ceiling is 92 MiB. The cache shrinks to the ceiling minus half of the reserve.
         let lowered = MemoryLeft { limit: 128 * MIB, ..left(-148) };
         assert_eq!(next(&mut sizing, lowered, 10), 84 << 20);
-        assert_eq!(sizing.next(SMALLEST, 0, left(0), GhostHits::default(), LOOK), SMALLEST);
+        assert_eq!(sizing.next(SMALLEST, 0, left(0), GhostHits::default(), PAUSE), SMALLEST);
         assert_eq!(sizing.sizes().shrunk, 2);
     }
 
@@ -246,9 +246,9 @@ mod tests {
     fn memory_is_checked_more_often_when_little_is_left() {
         let mut sizing = Sizing::default();
         next(&mut sizing, left(128), 0);
-        assert_eq!(sizing.pause(), LOOK);
+        assert_eq!(sizing.pause(), PAUSE);
         next(&mut sizing, left(127), 0);
-        assert_eq!(sizing.pause(), CLOSE_LOOK);
+        assert_eq!(sizing.pause(), SHORT_PAUSE);
     }
 
     #[test]

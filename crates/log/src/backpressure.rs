@@ -6,9 +6,9 @@ use std::fmt;
 use crate::panics;
 use crate::sync::{Condvar, Mutex};
 
-/// Wakes all waiters whenever an append may succeed again. A waiter takes a [`Moment`] before it
-/// makes the call that may be refused, and then waits for a change after that moment. So it does
-/// not miss a change that comes between the call and the wait.
+/// Wakes all waiters whenever an append may succeed again. A waiter takes the number of
+/// [changes](Self::changes) before it makes the call that may be refused, and then waits for the
+/// next change. So it does not miss a change that comes between the call and the wait.
 #[derive(Default)]
 pub(crate) struct Backpressure {
     state: Mutex<State>,
@@ -21,31 +21,26 @@ struct State {
     wakers: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// A point in time, identified by the number of earlier changes. A change is an event after which a
-/// refused append may succeed. A waiter waits for the first change after its moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moment(u64);
-
 impl Backpressure {
-    pub(crate) fn now(&self) -> Moment {
-        Moment(self.state.lock().changes)
+    /// Returns the number of changes so far. After a change, an append that was refused may
+    /// succeed.
+    pub(crate) fn changes(&self) -> u64 {
+        self.state.lock().changes
     }
 
-    /// Waits until a change is reported after `moment`. A change means that an append that was
-    /// refused may succeed now.
-    pub(crate) fn wait_after(&self, moment: Moment) {
+    /// Waits for the first change after `changes` changes.
+    pub(crate) fn wait_after(&self, changes: u64) {
         let mut state = self.state.lock();
-        while state.changes == moment.0 {
+        while state.changes == changes {
             state = self.changed.wait(state);
         }
     }
 
-    /// Arranges for `wake` to be called once, when the first change is reported after `moment`. A
-    /// change means that an append that was refused may succeed now. If one has already been
-    /// reported, calls `wake` immediately.
-    pub(crate) fn on_change_after(&self, moment: Moment, wake: Box<dyn FnOnce() + Send>) {
+    /// Arranges for `wake` to be called once, at the first change after `changes` changes. If there
+    /// has already been one, calls `wake` immediately.
+    pub(crate) fn on_change_after(&self, changes: u64, wake: Box<dyn FnOnce() + Send>) {
         let mut state = self.state.lock();
-        if state.changes == moment.0 {
+        if state.changes == changes {
             state.wakers.push(wake);
             return;
         }

@@ -53,8 +53,8 @@ impl<'a, 'e> Experiment<'a, 'e> {
     fn try_out(&self, row: &Row<'_>) -> Result<(), Failure> {
         let task = Task { part: Part::Synced, writers: 1 };
         let tried = self.measure(row, task, Length::Writes(1)).map(|_| ());
-        let asked_by = row.asked_by();
-        tried.map_err(|error| format!("{}: {error} (requested by {asked_by})", row.label).into())
+        let by = row.requested_by();
+        tried.map_err(|error| format!("{}: {error} (requested by {by})", row.label).into())
     }
 
     /// Measures everything, and prints its progress on standard error.

@@ -27,7 +27,7 @@ pub(super) enum Writes<'e> {
         options: String,
         /// The command-line arguments that determine the engine and its options, for error
         /// messages.
-        asked_by: &'static str,
+        requested_by: &'static str,
     },
 }
 
@@ -44,12 +44,12 @@ impl<'e> Row<'e> {
         let raw = |raw: &Raw| Self { label: raw.label().to_owned(), writes: Writes::Raw(*raw) };
         let mut rows: Vec<_> = arguments.raw.iter().map(raw).collect();
         for engine in subjects.engines_or(known, &ENGINES)? {
-            let row = |name: &str, more: &str, asked_by| Self {
+            let row = |name: &str, more: &str, requested_by| Self {
                 label: format!("{} {name}", engine.name()).trim_end().to_owned(),
                 writes: Writes::Engine {
                     engine,
                     options: options_with(&subjects.options(), more),
-                    asked_by,
+                    requested_by,
                 },
             };
             if engine.name() != CONFIGURED {
@@ -65,8 +65,8 @@ impl<'e> Row<'e> {
         }
         for (index, row) in rows.iter().enumerate() {
             if rows.iter().take(index).any(|other| other.label == row.label) {
-                let asked_by = row.asked_by();
-                return Err(format!("{asked_by}: '{}' is requested twice", row.label).into());
+                let requested_by = row.requested_by();
+                return Err(format!("{requested_by}: '{}' is requested twice", row.label).into());
             }
         }
         Ok(rows)
@@ -78,10 +78,10 @@ impl<'e> Row<'e> {
     }
 
     /// Returns the command-line arguments that determine the row, for error messages.
-    pub(super) fn asked_by(&self) -> &'static str {
+    pub(super) fn requested_by(&self) -> &'static str {
         match self.writes {
             Writes::Raw(_) => "--raw",
-            Writes::Engine { asked_by, .. } => asked_by,
+            Writes::Engine { requested_by, .. } => requested_by,
         }
     }
 

@@ -13,7 +13,7 @@ const ENTRIES: u64 = 100_000;
 /// Number of the key that all threads get.
 const HOT: u64 = ENTRIES / 2;
 /// Number of gets between two checks of the clock.
-const BETWEEN_LOOKS: u64 = 1000;
+const GETS_BETWEEN_CHECKS: u64 = 1000;
 
 /// Gets the key [`HOT`] repeatedly in `threads` threads for the duration `time`; returns gets per
 /// second of all threads together. If the store does not have this key yet, first puts all
@@ -30,10 +30,10 @@ pub(crate) fn get(store: &impl Store, threads: usize, time: Duration) -> Result<
     let work = || -> Result<f64, Failure> {
         let (start, mut gets) = (Instant::now(), 0);
         while !stop.load(Ordering::Relaxed) {
-            for _ in 0..BETWEEN_LOOKS {
+            for _ in 0..GETS_BETWEEN_CHECKS {
                 std::hint::black_box(store.get(&hot)?);
             }
-            gets += BETWEEN_LOOKS;
+            gets += GETS_BETWEEN_CHECKS;
             if start.elapsed() >= time {
                 stop.store(true, Ordering::Relaxed);
             }

@@ -179,11 +179,11 @@ fn what_is_not_supported_is_not_called_damaged() {
 fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::TempDir {
     let (home, copy) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir());
     let copy = copy.expect("a directory");
-    let mut asked = OpenOptions::default();
-    asked
+    let mut requested = OpenOptions::default();
+    requested
         .set_from_string(&format!("create_if_missing=true;recycle_log_file_num=2;{options}"))
         .expect("options");
-    let db = Db::open(home.path(), &asked).expect("a database");
+    let db = Db::open(home.path(), &requested).expect("a database");
     let family = db.cf_handle("default").expect("the default column family");
     let put = |key: String, length: usize| {
         let value = vec![b'v'; length];

@@ -51,15 +51,15 @@ impl Drop for Tuner {
 impl Sizer {
     /// Resizes the cache periodically until the cache is dropped.
     fn run(&self, cache: &Weak<BlockCache>, memory: &Memory) {
-        let (mut looked, mut wait, mut gave_back) = (Instant::now(), cache::LOOK, false);
+        let (mut last_check, mut wait, mut gave_back) = (Instant::now(), cache::PAUSE, false);
         loop {
             let ended = self.ended.lock();
             if *ended || *self.wake.wait_timeout(ended, wait) {
                 return;
             }
             let Some(cache) = cache.upgrade() else { continue };
-            let elapsed = looked.elapsed();
-            looked = Instant::now();
+            let elapsed = last_check.elapsed();
+            last_check = Instant::now();
             let Some(left) = memory.left() else { continue };
             let (capacity, usage) = (cache.capacity(), cache.usage());
             let mut sizing = self.sizing.lock();

@@ -69,7 +69,7 @@ use ghosts::Ghosts;
 use shard::Shard;
 use slab::REGION;
 pub(crate) use slab::{SlabBytes, Slabs};
-pub(crate) use tailwater_io::sizing::{AutoSizes, GhostHits, LOOK, Sizing};
+pub(crate) use tailwater_io::sizing::{AutoSizes, GhostHits, PAUSE, Sizing};
 
 use crate::epoch::{Guard, pin};
 

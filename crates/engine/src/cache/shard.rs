@@ -99,15 +99,15 @@ impl<V: Send + Sync + 'static> State<V> {
     /// entry's ring slot; `None` if all examined entries are pinned.
     fn next_victim(&mut self) -> Option<usize> {
         let mut coolest: Option<(u8, usize)> = None;
-        let mut looked = 0;
+        let mut visited = 0;
         for _ in 0..self.ring.len().max(HAND_STEPS) {
-            if looked == HAND_STEPS || self.ring.is_empty() {
+            if visited == HAND_STEPS || self.ring.is_empty() {
                 break;
             }
             let position = self.hand % self.ring.len();
             self.hand = position + 1;
             let Some(node) = &self.ring[position].node else { continue };
-            looked += 1;
+            visited += 1;
             if node.is_pinned() {
                 continue;
             }

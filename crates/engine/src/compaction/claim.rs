@@ -21,13 +21,13 @@ pub(super) struct Picked {
     cursor: Option<CompactCursor>,
 }
 
-/// What a column family's tables need.
-enum Look {
+/// When a column family needs a compaction.
+enum Due {
     /// This compaction is due.
-    Due(Picked),
+    Now(Picked),
     /// No compaction is due, or it waits for a retry. The next table becomes due because of its age
     /// at this time, in seconds since 1970; `u64::MAX` if none does.
-    DueAt(u64),
+    At(u64),
 }
 
 /// A compaction with claimed inputs. Dropping it releases them.
@@ -76,7 +76,7 @@ impl CompactionScheduler {
     /// for a retry. Each call starts with the next column family in turn. If there is none,
     /// computes when the next compaction becomes due by time.
     pub(super) fn claim_next(&self) -> Option<Claim<'_>> {
-        self.looked_ns.store(self.context.clock.monotonic_ns(), Ordering::Relaxed);
+        self.last_check_ns.store(self.context.clock.monotonic_ns(), Ordering::Relaxed);
         let families = self.context.shared.family_set();
         let retries = self.context.background.compaction_retries();
         retries.retain(|id| families.by_id(id).is_some_and(ColumnFamily::compacts_by_itself));
@@ -89,10 +89,10 @@ impl CompactionScheduler {
             if !family.compacts_by_itself() {
                 continue;
             }
-            let look = |context: &PickContext<'_>| self.look(family, context);
-            match self.with_context(&versions, family, look) {
-                Some(Look::Due(picked)) => return self.claim(&mut versions, family, picked),
-                Some(Look::DueAt(time_s)) => next_due_s = next_due_s.min(time_s),
+            let due = |context: &PickContext<'_>| self.due(family, context);
+            match self.with_context(&versions, family, due) {
+                Some(Due::Now(picked)) => return self.claim(&mut versions, family, picked),
+                Some(Due::At(time_s)) => next_due_s = next_due_s.min(time_s),
                 None => {}
             }
         }
@@ -102,17 +102,17 @@ impl CompactionScheduler {
     }
 
     /// Picks a compaction of a column family, unless none is due or it waits for a retry.
-    fn look(&self, family: &ColumnFamily, context: &PickContext<'_>) -> Look {
+    fn due(&self, family: &ColumnFamily, context: &PickContext<'_>) -> Due {
         let retries = self.context.background.compaction_retries();
         if retries.may_try(family.id()) {
             if let Some(compaction) = picker::pick(context) {
-                return Look::Due(Picked::new(context, compaction));
+                return Due::Now(Picked::new(context, compaction));
             }
             if retries.error_of(family.id()).is_some() && !picker::needs_compaction(context) {
                 retries.retain(|id| id != family.id());
             }
         }
-        Look::DueAt(picker::next_due_s(context).unwrap_or(u64::MAX))
+        Due::At(picker::next_due_s(context).unwrap_or(u64::MAX))
     }
 
     /// Claims a picked compaction. The caller must have held the version lock since the compaction

@@ -97,7 +97,7 @@ impl Job {
         let inputs = Inputs::survey(&compaction, &reading.readers.tables, &reading.open_budget)?;
         let snapshots = Arc::new(Snapshots::new(std::mem::take(&mut environment.snapshots)));
         let now_s = environment.clock.wall_us() / 1_000_000;
-        let (times, timeless_through) = preserved_times(&inputs, &environment.options, now_s);
+        let (times, preserve_after) = preserved_times(&inputs, &environment.options, now_s);
         let shared = Arc::new(JobState {
             compaction,
             version,
@@ -107,7 +107,7 @@ impl Job {
             inputs,
             snapshots,
             times,
-            timeless_through,
+            preserve_after,
             now_s,
             created: Mutex::default(),
             has_failed: Arc::default(),
@@ -158,7 +158,7 @@ impl JobState {
             outputs.push(file);
         }
         let settled_through = match self.compaction.is_bottommost {
-            true => self.snapshots.earliest().min(self.timeless_through),
+            true => self.snapshots.earliest().min(self.preserve_after),
             false => 0,
         };
         Ok(Outcome {
@@ -211,9 +211,9 @@ fn preserved_times(
         return (None, MAX_SEQUENCE);
     }
     let mut times = inputs.sequence_times(window_s, now_s);
-    let timeless_through = times.sequence_at(now_s.saturating_sub(window_s)).unwrap_or(0);
+    let preserve_after = times.sequence_at(now_s.saturating_sub(window_s)).unwrap_or(0);
     times.set_limits(Limits { capacity: SAMPLES_MAX, window_s });
-    (Some(Arc::new(times)), timeless_through)
+    (Some(Arc::new(times)), preserve_after)
 }
 
 /// Adds garbage of a blob file to the total of that file in `all`.

@@ -109,7 +109,7 @@ pub(crate) struct JobState {
     /// The last sequence number whose write time need not be preserved. Records with higher
     /// sequence numbers keep these numbers, because write times are derived from sequence numbers.
     /// In other records the sequence number may be set to 0.
-    pub(crate) timeless_through: Sequence,
+    pub(crate) preserve_after: Sequence,
     /// Start time of the job, in seconds since 1970.
     pub(crate) now_s: u64,
     /// The files that were created, to be removed after a failure.

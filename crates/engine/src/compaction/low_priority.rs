@@ -30,11 +30,11 @@ impl LowPriority {
         }
     }
 
-    /// Creates a state in which low priority ends after `looks` calls of [`LowPriority::is_over`].
+    /// Creates a state in which low priority ends after `checks` calls of [`LowPriority::is_over`].
     #[cfg(test)]
-    pub(crate) fn over_after(looks: usize) -> Self {
+    pub(crate) fn over_after(checks: usize) -> Self {
         let low_priority = Self::new(&Arc::default());
-        low_priority.checks_left.store(looks, Relaxed);
+        low_priority.checks_left.store(checks, Relaxed);
         low_priority
     }
 

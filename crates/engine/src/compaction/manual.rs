@@ -59,8 +59,8 @@ impl CompactionScheduler {
         let rewrite = options.bottommost_level_compaction;
         // Tables with higher file numbers were written after this request began. Unless the request
         // forces a rewrite, they are not rewritten again within the last level.
-        let asked_at = self.context.numbers.next();
-        let spared = (rewrite != BottommostRewrite::Force).then_some(asked_at);
+        let requested_at = self.context.numbers.next();
+        let spared = (rewrite != BottommostRewrite::Force).then_some(requested_at);
         let first = self
             .with_context(&self.versions.lock(), family, |it| {
                 picker::first_step(it, begin, end, rewrite)
@@ -68,7 +68,7 @@ impl CompactionScheduler {
             .ok_or_else(|| self.why_not_compacted(family))?;
         let mut next = first;
         while let Some(step) = next {
-            self.carry_out_step(family, step, begin, end, spared, asked_at)?;
+            self.carry_out_step(family, step, begin, end, spared, requested_at)?;
             next = self
                 .with_context(&self.versions.lock(), family, |it| {
                     picker::next_step(it, step, rewrite)
@@ -86,7 +86,7 @@ impl CompactionScheduler {
         begin: Option<&[u8]>,
         end: Option<&[u8]>,
         spared: Option<u64>,
-        asked_at: u64,
+        requested_at: u64,
     ) -> Result<()> {
         let ManualStep { input_level, output_level } = step;
         let older_than = spared.filter(|_| input_level == output_level);
@@ -100,7 +100,7 @@ impl CompactionScheduler {
                 begin: begin_here,
                 end,
                 older_than,
-                asked_at,
+                requested_at,
             };
             let mut versions = self.versions.lock_to_claim();
             let picked = self.with_context(&versions, family, |context| {

@@ -95,7 +95,7 @@ impl CompactionScheduler {
     /// looked for a compaction for `max_compaction_trigger_wakeup_seconds`.
     pub(crate) fn wake_if_due(&self) {
         let oldest = self.context.shared.snapshots.oldest_at_release();
-        let is_released = self.oldest_looked_at.swap(oldest, Ordering::Relaxed) != oldest;
+        let is_released = self.oldest_snapshot.swap(oldest, Ordering::Relaxed) != oldest;
         let is_due = self.context.now_s() >= self.next_due_s.load(Ordering::Relaxed);
         if is_released || is_due || self.is_check_due() {
             self.context.background.compact_soon();
@@ -106,10 +106,10 @@ impl CompactionScheduler {
     fn is_check_due(&self) -> bool {
         let longest_s = self.context.options.now().max_compaction_trigger_wakeup_seconds;
         let now_ns = self.context.clock.monotonic_ns();
-        let since_ns = now_ns.saturating_sub(self.looked_ns.load(Ordering::Relaxed));
+        let since_ns = now_ns.saturating_sub(self.last_check_ns.load(Ordering::Relaxed));
         let is_due = since_ns >= longest_s.saturating_mul(1_000_000_000);
         if is_due {
-            self.looked_ns.store(now_ns, Ordering::Relaxed);
+            self.last_check_ns.store(now_ns, Ordering::Relaxed);
             if longest_s >= LOGGED_S {
                 self.context.info_log.info(format_args!(
                     "looking for due compactions, {longest_s} seconds after the last time"

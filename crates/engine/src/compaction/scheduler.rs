@@ -21,13 +21,13 @@ pub(crate) struct CompactionScheduler {
     pub(super) input_readers: Option<Arc<Workers>>,
     /// The sequence number of the oldest snapshot, as of the last time that the release of a
     /// snapshot woke the compaction threads.
-    pub(super) oldest_looked_at: AtomicU64,
+    pub(super) oldest_snapshot: AtomicU64,
     /// The time at which a table becomes due for compaction because of its age, in seconds since
     /// 1970; `u64::MAX` if none does. It is computed whenever no compaction is due.
     pub(super) next_due_s: AtomicU64,
     /// The last time at which a thread looked for a due compaction, in nanoseconds on the monotonic
     /// clock.
-    pub(super) looked_ns: AtomicU64,
+    pub(super) last_check_ns: AtomicU64,
     /// Round-robin counter that selects the column family to compact next.
     pub(super) next_compacted: AtomicUsize,
 }
@@ -42,15 +42,15 @@ impl CompactionScheduler {
         writers: Option<Arc<Workers>>,
         input_readers: Option<Arc<Workers>>,
     ) -> Self {
-        let looked_ns = AtomicU64::new(context.clock.monotonic_ns());
+        let last_check_ns = AtomicU64::new(context.clock.monotonic_ns());
         Self {
             context,
             versions,
             writers,
             input_readers,
-            oldest_looked_at: AtomicU64::default(),
+            oldest_snapshot: AtomicU64::default(),
             next_due_s: AtomicU64::new(u64::MAX),
-            looked_ns,
+            last_check_ns,
             next_compacted: AtomicUsize::default(),
         }
     }

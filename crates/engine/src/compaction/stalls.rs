@@ -5,7 +5,7 @@ use crate::column_family::ColumnFamily;
 use crate::compaction::{is_behind, pending_compaction_bytes};
 use crate::context::Context;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
-use crate::stall::{FamilyLook, StallConditions, StallState};
+use crate::stall::{FamilyConditions, StallConditions, StallState};
 use crate::version::Version;
 
 /// Returns the figures that decide whether a column family stalls writes.
@@ -39,7 +39,7 @@ pub(crate) fn stall_conditions(family: &ColumnFamily) -> StallConditions {
 /// changed.
 pub(crate) fn update_stalls(context: &Context, changed: &[&ColumnFamily]) {
     let families = context.shared.family_set();
-    let looks = families.iter().map(|family| FamilyLook {
+    let states = families.iter().map(|family| FamilyConditions {
         id: family.id(),
         conditions: stall_conditions(family),
         has_changed: changed.iter().any(|changed| changed.id() == family.id()),
@@ -49,7 +49,7 @@ pub(crate) fn update_stalls(context: &Context, changed: &[&ColumnFamily]) {
             family.statistics().stalls.record(state);
         }
     };
-    let changed = context.stall.update(context.options.now().delayed_write_rate, looks, record);
+    let changed = context.stall.update(context.options.now().delayed_write_rate, states, record);
     if context.stall.pressure().is_behind() {
         context.background.compact_soon();
     }

@@ -235,7 +235,7 @@ fn merge(
         snapshots: Arc::clone(&shared.snapshots),
         is_flush: false,
         is_bottommost,
-        timeless_through: shared.timeless_through,
+        preserve_after: shared.preserve_after,
         reports_single_deletions: environment.database.enforce_single_del_contracts,
         level: shared.compaction.inputs.first().map_or(0, |input| input.level),
         filter: environment.filter.clone(),

@@ -56,9 +56,9 @@ impl Db {
 }
 
 /// `LAST_WAIT` is the maximum time for which closing waits until readers have released obsolete
-/// files. `BETWEEN_LOOKS` is the interval between the checks.
+/// files. `CHECK_INTERVAL` is the interval between the checks.
 const LAST_WAIT: Duration = Duration::from_millis(100);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The database, and its background threads. Dropping it closes the database.
 #[derive(Debug)]
@@ -216,7 +216,7 @@ impl Database {
             if !may_go || began.elapsed() > LAST_WAIT {
                 return;
             }
-            thread::sleep(BETWEEN_LOOKS);
+            thread::sleep(CHECK_INTERVAL);
         }
     }
 

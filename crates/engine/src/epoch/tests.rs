@@ -177,7 +177,7 @@ fn an_announcement_is_visible_before_the_reads_that_follow_it() {
     let [linked, freed_below] = [0, 0].map(|value| Line(AtomicU64::new(value)));
     // Number of reads that found a newer number than the previous read found. The writer has
     // written between the two reads, so it certainly ran concurrently with them.
-    let looks = Line(AtomicU64::new(0));
+    let newer_reads = Line(AtomicU64::new(0));
     let noise = [(); 8].map(|()| Line(AtomicU64::new(0)));
     let stop = AtomicBool::new(false);
     let start = Barrier::new(2);
@@ -198,14 +198,14 @@ fn an_announcement_is_visible_before_the_reads_that_follow_it() {
                     }
                 }
                 slot.leave();
-                looks.0.fetch_add(u64::from(seen != last), Ordering::Relaxed);
+                newer_reads.0.fetch_add(u64::from(seen != last), Ordering::Relaxed);
                 last = seen;
             }
         });
         let (mut freed, mut number) = (0, 0);
         start.wait();
         let begin = Instant::now();
-        let is_enough = |freed: u64| freed.min(looks.0.load(Ordering::Relaxed)) >= ENOUGH;
+        let is_enough = |freed: u64| freed.min(newer_reads.0.load(Ordering::Relaxed)) >= ENOUGH;
         // If the two threads never run at the same time on this machine, the test cannot find a
         // failure, and gives up.
         let is_hopeless = |number| number % 256 == 0 && begin.elapsed() > Duration::from_secs(2);

@@ -117,7 +117,7 @@ impl FlushScheduler {
             snapshots: Arc::new(snapshots),
             is_flush: true,
             is_bottommost: false,
-            timeless_through: 0,
+            preserve_after: 0,
             reports_single_deletions: self.context.options.fixed().enforce_single_del_contracts,
             level: 0,
             filter: None,

@@ -255,7 +255,7 @@ impl Ingester {
         // were taken between here and the installation, the file would appear in it later. So
         // snapshots are blocked, unless all files get sequence numbers or consistency with
         // snapshots is not requested.
-        let mut snapshots = (must_hide && !is_watched).then(|| list.hold_still());
+        let mut snapshots = (must_hide && !is_watched).then(|| list.lock());
         if snapshots.as_ref().is_some_and(|held| !held.is_empty()) {
             // A snapshot was taken while the tables were opened, so all files must get a sequence
             // number.
@@ -268,7 +268,7 @@ impl Ingester {
         self.context.latch_on_unwind(INGESTION, || {
             let written =
                 self.context.write_edits_at(installation, edits, &added, last_sequence)?;
-            let snapshots = snapshots.unwrap_or_else(|| list.hold_still());
+            let snapshots = snapshots.unwrap_or_else(|| list.lock());
             let mut installed = written.install();
             let version = |job: &Job| self.context.installed_version(&installed, &job.family);
             let versions = jobs.iter().map(version).collect::<Result<Vec<_>>>()?;

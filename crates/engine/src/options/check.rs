@@ -22,7 +22,7 @@ use super::choice::{
 use super::column_family::ColumnFamilyOptions;
 use super::database::DbOptions;
 use super::error::{Error, Problem, Result};
-use super::io_mode::AskedIoMode;
+use super::io_mode::RequestedIoMode;
 use super::object::PrefixExtractor;
 use super::schema::OptionTable;
 use super::value::OptionValue;
@@ -110,7 +110,7 @@ fn check_direct_io(options: &DbOptions) -> Result<()> {
         Purpose::Verification,
     ];
     for purpose in reads {
-        let AskedIoMode { choice, option } = options.io_mode(purpose);
+        let RequestedIoMode { choice, option } = options.io_mode(purpose);
         let is_direct = matches!(choice, IoModeChoice::Direct | IoModeChoice::Auto);
         if let Some(option) = option.filter(|_| is_direct && options.allow_mmap_reads) {
             return Err(Error::refused(&choice.print(), mapped).within(option));
@@ -119,7 +119,7 @@ fn check_direct_io(options: &DbOptions) -> Result<()> {
     let mapped = "it bypasses the page cache, which allow_mmap_writes uses";
     let writes = [Purpose::CompactionWrite, Purpose::FlushWrite, Purpose::Ingestion, Purpose::Wal];
     for purpose in writes {
-        let AskedIoMode { choice, option } = options.io_mode(purpose);
+        let RequestedIoMode { choice, option } = options.io_mode(purpose);
         let is_direct = matches!(choice, IoModeChoice::Direct | IoModeChoice::Auto);
         if let Some(option) = option.filter(|_| is_direct && options.allow_mmap_writes) {
             return Err(Error::refused(&choice.print(), mapped).within(option));

@@ -7,7 +7,7 @@ use super::database::DbOptions;
 
 /// The I/O mode requested for a purpose, and the option that requests it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AskedIoMode {
+pub struct RequestedIoMode {
     /// The requested mode. Never [`IoModeChoice::Unset`].
     pub choice: IoModeChoice,
     /// The name of the option that requests the mode; `None` if no option does and the mode is the
@@ -33,7 +33,7 @@ impl DbOptions {
     /// assert_eq!(compactions.option, Some("use_direct_reads"));
     /// assert_eq!(options.io_mode(Purpose::UserRead).choice, IoModeChoice::Buffered);
     /// ```
-    pub fn io_mode(&self, purpose: Purpose) -> AskedIoMode {
+    pub fn io_mode(&self, purpose: Purpose) -> RequestedIoMode {
         let own = &self.tailwater;
         let (choice, option) = match purpose {
             Purpose::UserRead => (own.user_read_io_mode, "user_read_io_mode"),
@@ -54,16 +54,16 @@ impl DbOptions {
         };
         match choice {
             Unset => self.io_mode_by_default(purpose),
-            choice => AskedIoMode { choice, option: Some(option) },
+            choice => RequestedIoMode { choice, option: Some(option) },
         }
     }
 
-    fn io_mode_by_default(&self, purpose: Purpose) -> AskedIoMode {
+    fn io_mode_by_default(&self, purpose: Purpose) -> RequestedIoMode {
         let direct_if = |flags: &[(bool, &'static str)]| {
             let option = flags.iter().find(|(is_set, _)| *is_set).map(|(_, option)| *option);
             let choice =
                 if option.is_some() { IoModeChoice::Direct } else { IoModeChoice::Buffered };
-            AskedIoMode { choice, option }
+            RequestedIoMode { choice, option }
         };
         let reads = (self.use_direct_reads, "use_direct_reads");
         let compaction_reads =

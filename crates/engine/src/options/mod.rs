@@ -59,7 +59,7 @@ pub use error::{Error, Problem, Result};
 pub use group::{
     CompressionOptions, FifoCompactionOptions, FileTemperatureAge, UniversalCompactionOptions,
 };
-pub use io_mode::AskedIoMode;
+pub use io_mode::RequestedIoMode;
 pub use object::{CacheCapacity, FilterPolicy, ObjectName, PrefixExtractor};
 pub(crate) use sanitize::{sanitize_column_family, sanitize_database};
 pub use schema::{Mutability, OptionInfo, OptionTable, OtherName, Verdict};

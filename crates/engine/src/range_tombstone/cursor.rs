@@ -148,7 +148,7 @@ impl Cursor {
         let fragments = at..view.fragments.fragments_end();
         self.valid = false;
         for fragment in fragments {
-            if self.look_at(view, fragment) {
+            if self.set_fragment(view, fragment) {
                 self.valid = self.begins_in_view(view) && self.ends_in_view(view);
                 return;
             }
@@ -164,7 +164,7 @@ impl Cursor {
             // The view's upper bound is an internal key. A fragment may start at the user key of
             // this bound, but have a lower sequence number. It then lies entirely after the bound,
             // and is skipped.
-            if self.look_at(view, fragment) && self.begins_in_view(view) {
+            if self.set_fragment(view, fragment) && self.begins_in_view(view) {
                 self.valid = self.ends_in_view(view);
                 return;
             }
@@ -173,7 +173,7 @@ impl Cursor {
 
     /// Makes a fragment the current one. Returns whether a visible tombstone covers it.
     #[inline]
-    fn look_at(&mut self, view: View<'_>, fragment: usize) -> bool {
+    fn set_fragment(&mut self, view: View<'_>, fragment: usize) -> bool {
         self.fragment = fragment;
         self.visible_start = view.fragments.newest_visible(fragment, self.newest);
         self.visible_end = match self.oldest.checked_sub(1) {

@@ -13,14 +13,15 @@ use crate::read::ReadState;
 /// snapshots see.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotList {
-    held: Mutex<HeldMoments>,
+    held: Mutex<HeldSnapshots>,
     /// Set when a snapshot is released: the sequence number of the oldest snapshot that is left or,
     /// if none is left, the published sequence number. 0 before the first release.
     oldest_at_release: AtomicU64,
 }
 
+/// The snapshots that users hold. While this is locked, no snapshot can be taken or released.
 #[derive(Debug, Default)]
-struct HeldMoments {
+pub(crate) struct HeldSnapshots {
     /// For each snapshot, the time when it was taken, in seconds since 1970. The key is the
     /// snapshot's sequence number and its `number`.
     taken_s: BTreeMap<(Sequence, u64), u64>,
@@ -28,16 +29,10 @@ struct HeldMoments {
     count: u64,
 }
 
-/// A guard. As long as it lives, no snapshot can be taken or released.
-#[derive(Debug)]
-pub(crate) struct HeldStill<'a> {
-    held: MutexGuard<'a, HeldMoments>,
-}
-
-impl HeldStill<'_> {
-    /// Whether there are no snapshots at this time.
+impl HeldSnapshots {
+    /// Whether there are no snapshots.
     pub(crate) fn is_empty(&self) -> bool {
-        self.held.taken_s.is_empty()
+        self.taken_s.is_empty()
     }
 }
 
@@ -121,11 +116,7 @@ impl SnapshotList {
     }
 
     /// Prevents snapshots from being taken or released until the returned guard is dropped.
-    pub(crate) fn hold_still(&self) -> HeldStill<'_> {
-        HeldStill { held: self.lock() }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HeldMoments> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HeldSnapshots> {
         self.held.lock()
     }
 }

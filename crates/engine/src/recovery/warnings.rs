@@ -23,8 +23,8 @@ struct Unmet {
 
 /// Returns a warning about an option for direct reads that makes compactions slow.
 pub(super) fn of_direct_reads(options: &DbOptions) -> Option<String> {
-    let asked = options.io_mode(Purpose::CompactionRead).choice;
-    let is_direct = matches!(asked, IoModeChoice::Direct | IoModeChoice::Auto);
+    let requested = options.io_mode(Purpose::CompactionRead).choice;
+    let is_direct = matches!(requested, IoModeChoice::Direct | IoModeChoice::Auto);
     (is_direct && options.compaction_readahead_size == 0).then(|| {
         "compactions read past the page cache but compaction_readahead_size is 0: no read is in \
          flight while they work, so they will be slow"

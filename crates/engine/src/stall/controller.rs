@@ -56,7 +56,7 @@ struct FamilyStall {
 
 /// The current state of a column family, for [`StallController::update`].
 #[derive(Debug)]
-pub(crate) struct FamilyLook {
+pub(crate) struct FamilyConditions {
     pub(crate) id: u32,
     pub(crate) conditions: StallConditions,
     /// Whether the column family's memtables or tables have changed since the last call of
@@ -74,8 +74,8 @@ impl Stalls {
 
     /// Returns the stall state that a column family requires. If its memtables or tables have
     /// changed, also adjusts the delay rate, and records the required stall in `families`.
-    fn look(&mut self, family: &FamilyLook) -> StallState {
-        let FamilyLook { id, conditions, has_changed } = family;
+    fn required_state(&mut self, family: &FamilyConditions) -> StallState {
+        let FamilyConditions { id, conditions, has_changed } = family;
         let state = conditions.state(self.rate);
         let demand = state.demand();
         let pending_bytes = conditions.pending_compaction_bytes;
@@ -138,7 +138,7 @@ impl StallController {
     pub(crate) fn update(
         &self,
         rate_max: u64,
-        families: impl Iterator<Item = FamilyLook>,
+        families: impl Iterator<Item = FamilyConditions>,
         mut record: impl FnMut(u32, &StallState),
     ) -> Option<StallState> {
         let mut stalls = self.lock();
@@ -152,7 +152,7 @@ impl StallController {
             is_near |= family.conditions.is_near();
             is_behind |= family.conditions.is_behind;
             is_crowded |= family.conditions.is_crowded();
-            let state = stalls.look(&family);
+            let state = stalls.required_state(&family);
             if family.has_changed {
                 record(family.id, &state);
             }

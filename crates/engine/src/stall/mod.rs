@@ -13,5 +13,5 @@ mod pressure;
 
 pub(crate) use conditions::StallConditions;
 pub use conditions::{StallCause, StallState};
-pub(crate) use controller::{FamilyLook, StallController};
+pub(crate) use controller::{FamilyConditions, StallController};
 pub(crate) use pressure::CompactionPressure;

@@ -10,9 +10,9 @@ use tailwater_io::descriptors::{Exhausted, KeepsFilesOpen};
 use crate::epoch;
 
 /// After files were closed because no file descriptor was left, the closing thread checks up to
-/// this many times whether descriptors were released. Two checks are `BETWEEN_LOOKS` apart.
-const LOOKS: usize = 20;
-const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
+/// this many times whether descriptors were released. Two checks are `CHECK_INTERVAL` apart.
+const CHECKS_MAX: usize = 20;
+const CHECK_INTERVAL: Duration = Duration::from_micros(100);
 
 /// The caches of open files of a database, which it registers with its budget of descriptors.
 pub(crate) struct OpenFiles(pub(crate) Vec<Arc<dyn KeepsFilesOpen>>);
@@ -30,14 +30,14 @@ impl KeepsFilesOpen for OpenFiles {
         }
         // A read or memtable insert in progress pins its epoch, which keeps all closed files open
         // until the operation ends.
-        for _ in 0..LOOKS {
+        for _ in 0..CHECKS_MAX {
             if epoch::collect() > 0 {
                 return true;
             }
             if epoch::waiting() == 0 {
                 break;
             }
-            std::thread::sleep(BETWEEN_LOOKS);
+            std::thread::sleep(CHECK_INTERVAL);
         }
         closed
     }

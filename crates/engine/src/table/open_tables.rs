@@ -233,9 +233,9 @@ impl ClockHand {
     /// Closes up to `count` tables that are not in use; recently read tables are closed last.
     /// Returns the number of closed tables.
     fn close_unused(&mut self, count: usize) -> usize {
-        let (mut closed, mut looked, open) = (0, 0, self.open.len());
-        while closed < count && looked < 2 * open {
-            looked += 1;
+        let (mut closed, mut visited, open) = (0, 0, self.open.len());
+        while closed < count && visited < 2 * open {
+            visited += 1;
             let Some(next) = self.open.pop_front() else { break };
             let Some(victim) = next.upgrade() else { continue };
             let was_read = victim.touched.swap(false, Ordering::Relaxed);
@@ -256,9 +256,9 @@ impl ClockHand {
     /// any table was closed.
     fn close_beyond(&mut self, capacity: usize, newest: Option<&Arc<FileMetadata>>) -> bool {
         let mut closed = false;
-        let mut looked = 0;
-        while self.open.len() > capacity && looked <= 2 * self.open.len() {
-            looked += 1;
+        let mut visited = 0;
+        while self.open.len() > capacity && visited <= 2 * self.open.len() {
+            visited += 1;
             let Some(next) = self.open.pop_front() else { break };
             let Some(victim) = next.upgrade() else { continue };
             let is_newest = newest.is_some_and(|newest| Arc::ptr_eq(&victim, newest));

@@ -175,7 +175,7 @@ impl TableCache {
     /// Like [`TableCache::open`], for a table that a compaction inspects before reading it. The
     /// reader is kept for the later read if the table is in level 0, or if the compactions' budget
     /// of open files has room.
-    pub(crate) fn open_to_look(
+    pub(crate) fn open_to_inspect(
         &self,
         file: &Arc<FileMetadata>,
         purpose: Purpose,

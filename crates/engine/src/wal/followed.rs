@@ -156,7 +156,7 @@ impl Follower {
     }
 
     /// Returns the current state of a log that this follower keeps from being removed.
-    pub(super) fn look(&self, number: u64) -> LogState {
+    pub(super) fn state_of(&self, number: u64) -> LogState {
         let state = self.followed.state.lock();
         let complete = state.complete.iter().find(|log| log.number == number);
         match complete {

@@ -88,7 +88,7 @@ pub struct Updates {
     follower: Follower,
     log: LogTail,
     /// The last known state of `log`.
-    look: LogState,
+    state: LogState,
     /// The sequence number with which the next batch must begin. Before the first batch: a number
     /// that the batch must contain, or 0 if any batch will do.
     due: Sequence,
@@ -123,14 +123,14 @@ impl Updates {
         let LogsOf { published, storage, directory, holds_back } = logs;
         let oldest = follower.logs().into_iter().next().unwrap_or_default();
         let log = LogTail::open(&*storage, &directory, oldest)?;
-        let look = follower.look(oldest);
+        let state = follower.state_of(oldest);
         let mut updates = Self {
             published_now: published,
             storage,
             directory,
             follower,
             log,
-            look,
+            state,
             due: sequence,
             is_started: false,
             published: 0,
@@ -154,13 +154,13 @@ impl Updates {
             return Ok(());
         }
         for number in self.follower.logs().into_iter().skip(1).rev() {
-            let look = self.follower.look(number);
+            let state = self.follower.state_of(number);
             let mut log = LogTail::open(&*self.storage, &self.directory, number)?;
-            log.read_up_to(look.end);
-            let last = look.last_sequence.min(self.due);
+            log.read_up_to(state.end);
+            let last = state.last_sequence.min(self.due);
             let first = log.next_batch()?.filter(|first| first.batch.sequence() <= last);
             if let Some(first) = first {
-                (self.log, self.look, self.read_ahead) = (log, look, Some(first));
+                (self.log, self.state, self.read_ahead) = (log, state, Some(first));
                 self.follower.move_to(number);
                 return Ok(());
             }
@@ -180,7 +180,7 @@ impl Updates {
             }
             let Some(found) = self.read()? else { return Ok(None) };
             let is_published = self.is_published(found.last_sequence());
-            if found.last_sequence() > self.look.last_sequence {
+            if found.last_sequence() > self.state.last_sequence {
                 // The rest of this log was never published, because the log was abandoned after a
                 // failure.
                 if !self.next_log()? {
@@ -205,8 +205,8 @@ impl Updates {
             }
             self.read_ahead = self.log.next_batch()?;
             if self.read_ahead.is_none() {
-                self.look = self.follower.look(self.log.number);
-                if !self.log.read_up_to(self.look.end) && !self.next_log()? {
+                self.state = self.follower.state_of(self.log.number);
+                if !self.log.read_up_to(self.state.end) && !self.next_log()? {
                     return Ok(None);
                 }
             }
@@ -215,20 +215,20 @@ impl Updates {
 
     /// Moves to the next log. Returns whether there is one.
     fn next_log(&mut self) -> Result<bool> {
-        let Some(next) = self.look.next else { return Ok(false) };
+        let Some(next) = self.state.next else { return Ok(false) };
         self.log = LogTail::open(&*self.storage, &self.directory, next)?;
         self.follower.move_to(next);
-        self.look = self.follower.look(next);
+        self.state = self.follower.state_of(next);
         Ok(true)
     }
 
     /// Whether a sequence number is published. If `self.published` is lower, reloads it, and
-    /// afterwards reloads `self.look`, the state of the log. In this order, the end of the log in
+    /// afterwards reloads `self.state`, the state of the log. In this order, the end of the log in
     /// `look` is behind every batch up to `published`.
     fn is_published(&mut self, sequence: Sequence) -> bool {
         if sequence > self.published {
             self.published = (self.published_now)();
-            self.look = self.follower.look(self.log.number);
+            self.state = self.follower.state_of(self.log.number);
         }
         sequence <= self.published
     }

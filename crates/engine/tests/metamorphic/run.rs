@@ -251,11 +251,12 @@ impl<'a> Run<'a> {
         for (path, changes) in paths.iter().zip(files) {
             must(ingestion::write(&mut writer, path, changes), "making a file");
         }
-        let asked = IngestOptions::new()
+        let requested = IngestOptions::new()
             .with_move_files(self.rng.bool())
             .with_verify_checksums_before_ingest(self.rng.u8(..4) == 0);
-        let asked_paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-        let ingested = db.ingest_external_file_cf_opts(&families[family], &asked_paths, &asked);
+        let requested_paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        let ingested =
+            db.ingest_external_file_cf_opts(&families[family], &requested_paths, &requested);
         let ingested = must(ingested, "ingesting");
         self.tally.ingestions += 1;
         self.tally.deep_files += ingested.iter().filter(|file| file.level > 0).count() as u64;

@@ -116,8 +116,8 @@ fn check(
         ReadOptions::new().with_snapshot(snapshot.cloned()).with_total_order_seek(total_order_seek)
     };
     let keys: Vec<Vec<u8>> = (0..60).map(|_| key(rng)).collect();
-    let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-    let together = db.batched_multi_get_cf_opt(family, &asked, &read(false));
+    let wanted: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    let together = db.batched_multi_get_cf_opt(family, &wanted, &read(false));
     for (key, together) in keys.iter().zip(together) {
         let expected = model.get(&small(key)).map(|(_, value)| value.clone());
         let found = db.get_cf_opt(family, key, &read(false)).expect("a get");

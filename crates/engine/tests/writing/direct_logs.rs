@@ -289,8 +289,8 @@ fn automatic_logs_use_the_mode_that_suits_most_writes() {
     let disk = SimStorage::new(1);
     disk.start_recording();
     let db = open(&disk, "wal_io_mode=auto;wal_preallocation_block_size=65536");
-    let asked = property(&db, "tailwater.io-modes");
-    assert!(asked.contains("direct while most writes are synced"), "{asked}");
+    let modes = property(&db, "tailwater.io-modes");
+    assert!(modes.contains("direct while most writes are synced"), "{modes}");
     assert!(!is_direct(&disk));
     for number in 0..100 {
         put_synced(&db, &format!("{number:03}"), "1").expect("a put");

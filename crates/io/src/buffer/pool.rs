@@ -15,7 +15,7 @@ pub enum PoolError {
     /// The requested size exceeds the pool's limit, so the request can never succeed.
     TooLarge {
         /// The requested size, rounded up to the alignment, in bytes.
-        asked: usize,
+        bytes: usize,
         /// The pool's limit on the total size of its buffers, in bytes.
         limit: usize,
     },
@@ -26,8 +26,8 @@ pub enum PoolError {
 impl fmt::Display for PoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooLarge { asked, limit } => {
-                write!(f, "a buffer of {asked} bytes does not fit a pool of {limit}")
+            Self::TooLarge { bytes, limit } => {
+                write!(f, "a buffer of {bytes} bytes does not fit a pool of {limit}")
             }
             Self::Exhausted => f.write_str("all I/O buffers are in use"),
         }
@@ -141,9 +141,9 @@ impl BufferPool {
     }
 
     fn capacity_for(&self, bytes: usize) -> Result<usize, PoolError> {
-        let asked = bytes.max(1).checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
+        let bytes = bytes.max(1).checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX);
         let limit = self.shared.limit;
-        if asked > limit { Err(PoolError::TooLarge { asked, limit }) } else { Ok(asked) }
+        if bytes > limit { Err(PoolError::TooLarge { bytes, limit }) } else { Ok(bytes) }
     }
 
     fn give_if_free(&self, capacity: usize) -> Option<PooledBuffer> {
@@ -266,7 +266,7 @@ mod tests {
         let kept = pool.shared.state.lock().kept_bytes;
         assert_eq!((pool.in_use(), kept), (3 * 4096, 4096));
         drop(large);
-        let too_large = PoolError::TooLarge { asked: 5 * 4096, limit: 4 * 4096 };
+        let too_large = PoolError::TooLarge { bytes: 5 * 4096, limit: 4 * 4096 };
         assert_eq!(pool.acquire(4 * 4096 + 1).unwrap_err(), too_large);
         assert!(matches!(pool.acquire(usize::MAX), Err(PoolError::TooLarge { .. })));
     }

@@ -124,9 +124,9 @@ fn preemption(system: &System, release: &str) -> Option<String> {
         return Some("rt".to_owned());
     }
     let command_line = system.read("/proc/cmdline").unwrap_or_default();
-    let asked =
+    let requested =
         command_line.split_ascii_whitespace().find_map(|word| word.strip_prefix("preempt="));
-    asked
+    requested
         .map(str::to_owned)
         .or_else(|| Some(built_preemption(&configuration(system, release)?)?.to_owned()))
 }

@@ -94,13 +94,13 @@ pub(super) fn alignment(descriptor: BorrowedFd<'_>) -> io::Result<usize> {
 fn usable_alignment(said: DirectIo) -> io::Result<usize> {
     // If the filesystem reports no alignment, the default is used: opening the file for direct I/O
     // succeeded, so direct I/O is supported.
-    let DirectIo::Aligned(asked) = said else { return Ok(ALIGNMENT) };
-    let asked = asked as usize;
-    if asked > MAX_ALIGNMENT || !asked.is_power_of_two() {
-        let text = format!("this filesystem requires {asked}-byte alignment for direct I/O");
+    let DirectIo::Aligned(reported) = said else { return Ok(ALIGNMENT) };
+    let reported = reported as usize;
+    if reported > MAX_ALIGNMENT || !reported.is_power_of_two() {
+        let text = format!("this filesystem requires {reported}-byte alignment for direct I/O");
         return Err(io::Error::new(io::ErrorKind::Unsupported, text));
     }
-    Ok(asked.max(ALIGNMENT))
+    Ok(reported.max(ALIGNMENT))
 }
 
 /// Returns the name of a filesystem type as `mount` prints it. The numbers come from Linux's
@@ -412,7 +412,7 @@ mod tests {
     }
     #[test]
     fn an_alignment_is_never_below_4096_and_one_that_no_buffer_has_is_refused() {
-        let usable = |asked| usable_alignment(DirectIo::Aligned(asked)).ok();
+        let usable = |reported| usable_alignment(DirectIo::Aligned(reported)).ok();
         assert_eq!([512, 4096, 16_384, 65_536].map(usable), [4096, 4096, 16_384, 65_536].map(Some));
         assert_eq!([131_072, 12_288].map(usable), [None; 2]);
         assert_eq!(usable_alignment(DirectIo::Unknown).ok(), Some(4096));

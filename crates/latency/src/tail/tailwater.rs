@@ -104,11 +104,11 @@ impl TailDatabase for Opened {
 /// Returns whether a line of the property `tailwater.io-modes` reports an effective mode that is
 /// not the requested one. If `auto` was requested, any mode other than direct counts as a fallback.
 fn is_fallen_back(line: &str) -> bool {
-    let Some((asked, effective)) = line.split_once(", effective ") else { return false };
-    let asked = asked.split_once(": asked ").and_then(|(_, asked)| asked.split(' ').next());
-    match asked {
+    let Some((requested, effective)) = line.split_once(", effective ") else { return false };
+    let requested = requested.split_once(": asked ").and_then(|(_, mode)| mode.split(' ').next());
+    match requested {
         Some("auto") => effective != "direct",
-        asked => asked != Some(effective),
+        requested => requested != Some(effective),
     }
 }
 

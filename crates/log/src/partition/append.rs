@@ -111,10 +111,10 @@ impl Partition {
     pub fn append(&self, batch: &[u8]) -> Result<Appended> {
         let batch = self.verify(batch)?;
         loop {
-            let moment = self.env.backpressure.now();
+            let changes = self.env.backpressure.changes();
             match self.try_append_verified(&batch) {
                 Err(error) if error.kind() == ErrorKind::Full => {
-                    self.env.backpressure.wait_after(moment)
+                    self.env.backpressure.wait_after(changes)
                 }
                 appended => return appended,
             }
@@ -133,10 +133,10 @@ impl Partition {
         batch: &VerifiedBatch<B>,
         wake: impl FnOnce() + Send + 'static,
     ) -> Result<Appended> {
-        let moment = self.env.backpressure.now();
+        let changes = self.env.backpressure.changes();
         let appended = self.try_append_verified(batch);
         if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {
-            self.env.backpressure.on_change_after(moment, Box::new(wake));
+            self.env.backpressure.on_change_after(changes, Box::new(wake));
         }
         appended
     }

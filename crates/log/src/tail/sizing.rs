@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tailwater_io::kernel::Memory;
-use tailwater_io::sizing::{GhostHits, LOOK, Sizing};
+use tailwater_io::sizing::{GhostHits, PAUSE, Sizing};
 
 use super::ChunkPool;
 use crate::sync::{Condvar, Mutex};
@@ -44,7 +44,7 @@ impl Tuner {
     /// called.
     pub(crate) fn work(&self, tails: &Arc<ChunkPool>, memory: &Memory) {
         tails.set_target(FIRST_TARGET);
-        let (mut sizing, mut decided, mut pause) = (Sizing::default(), Instant::now(), LOOK);
+        let (mut sizing, mut decided, mut pause) = (Sizing::default(), Instant::now(), PAUSE);
         loop {
             let is_ended = self.is_ended.lock();
             if *is_ended || *self.wake.wait_timeout(is_ended, pause) {

@@ -61,14 +61,14 @@ pub(crate) async fn serve(
             state.metrics.refused("http_connections_max");
             return;
         }
-        let has_asked = Arc::new(AtomicBool::new(false));
-        let (state, tls, asked) = (Arc::clone(&state), tls.clone(), Arc::clone(&has_asked));
+        let has_requested = Arc::new(AtomicBool::new(false));
+        let (state, tls, requested) = (Arc::clone(&state), tls.clone(), Arc::clone(&has_requested));
         let task = connections.spawn(async move {
             let served = timeout(CONNECTION_TIMEOUT, async {
                 match tls {
-                    None => serve_connection(state, stream, &asked).await,
+                    None => serve_connection(state, stream, &requested).await,
                     Some(tls) => match tls.accept(stream).await {
-                        Ok(stream) => serve_connection(state, stream, &asked).await,
+                        Ok(stream) => serve_connection(state, stream, &requested).await,
                         Err(error) => debug!(%address, %error, "TLS of an HTTP connection failed"),
                     },
                 }
@@ -77,7 +77,7 @@ pub(crate) async fn serve(
                 debug!(%address, "HTTP connection took too long");
             }
         });
-        places.open.push(ServedConnection { task, has_asked });
+        places.open.push(ServedConnection { task, has_requested });
     })
     .await;
     // Dropping the connections aborts their tasks, without waiting for requests in progress.
@@ -95,7 +95,7 @@ struct ServedConnections {
 struct ServedConnection {
     task: AbortHandle,
     /// Whether all headers of the connection's request have arrived.
-    has_asked: Arc<AtomicBool>,
+    has_requested: Arc<AtomicBool>,
 }
 
 impl ServedConnections {
@@ -111,19 +111,19 @@ impl ServedConnections {
         if self.open.len() < self.connections_max {
             return true;
         }
-        let is_silent = |place: &ServedConnection| !place.has_asked.load(Ordering::Relaxed);
+        let is_silent = |place: &ServedConnection| !place.has_requested.load(Ordering::Relaxed);
         let Some(oldest) = self.open.iter().position(is_silent) else { return false };
         self.open.remove(oldest).task.abort();
         true
     }
 }
 
-async fn serve_connection<S>(state: Arc<State>, stream: S, has_asked: &AtomicBool)
+async fn serve_connection<S>(state: Arc<State>, stream: S, has_requested: &AtomicBool)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let service = service_fn(|request| {
-        has_asked.store(true, Ordering::Relaxed);
+        has_requested.store(true, Ordering::Relaxed);
         answer(Arc::clone(&state), request)
     });
     let served = http1::Builder::new()

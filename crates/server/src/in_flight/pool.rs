@@ -15,9 +15,9 @@ use super::Progress;
 
 /// The unit in which memory is reserved, in bytes.
 const UNIT: usize = 1 << 10;
-/// Interval at which a waiting reservation looks for holders that have fallen behind.
+/// Interval at which a waiting reservation checks for holders that have fallen behind.
 const RECHECK: Duration = Duration::from_millis(20);
-/// Minimum time between two such looks, of all waiting reservations of a share.
+/// Minimum time between two such checks, of all waiting reservations of a share.
 const RECHECK_MIN: Duration = Duration::from_millis(5);
 
 /// One of the shares of the memory for requests and replies.

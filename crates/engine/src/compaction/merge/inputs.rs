@@ -91,7 +91,7 @@ impl Inputs {
                 if input.level == 0 {
                     tombstones.begin_run();
                 }
-                let table = tables.open_to_look(file, PROFILE.purpose)?;
+                let table = tables.open_to_inspect(file, PROFILE.purpose)?;
                 tombstones.add(file, &table)?;
                 learnt.push(InputTable::learn(file, &table, compaction.max_subcompactions > 1)?);
             }

@@ -82,7 +82,7 @@ pub(crate) struct Rules {
     pub(crate) is_bottommost: bool,
     /// The last sequence number whose write time need not be preserved. Records with higher
     /// sequence numbers keep these numbers, because write times are derived from sequence numbers.
-    pub(crate) timeless_through: Sequence,
+    pub(crate) preserve_after: Sequence,
     /// Whether violations of the contract of single deletions are noted. They have the same effect
     /// if they are not.
     pub(crate) reports_single_deletions: bool,
@@ -441,7 +441,7 @@ impl Merge {
     fn keep(&mut self) -> Result<Stop> {
         let is_zeroed = self.rules.is_bottommost
             && self.everyone_sees()
-            && self.sequence <= self.rules.timeless_through
+            && self.sequence <= self.rules.preserve_after
             && self.value_type != ValueType::Merge;
         if is_zeroed {
             self.sequence = 0;

@@ -38,7 +38,7 @@ pub(crate) struct ManualRange<'k> {
     pub(crate) older_than: Option<u64>,
     /// The next file number at the time of the request: tables with this number or a higher one
     /// were written later, and need not be compacted.
-    pub(crate) asked_at: u64,
+    pub(crate) requested_at: u64,
 }
 
 /// The outcome of picking a manual compaction.
@@ -200,7 +200,7 @@ fn begin_of_rest(
     let comparator = tree.context.comparator;
     let taken = compaction.inputs.first().map_or(0, |input| input.files.len());
     let left = wanted.iter().take(wanted.len().saturating_sub(taken));
-    let left = left.filter(|file| file.number() < range.asked_at);
+    let left = left.filter(|file| file.number() < range.requested_at);
     let smallest = left.map(|file| file.smallest_user_key());
     let first = smallest.min_by(|a, b| comparator.compare(a, b))?;
     // If the requested range begins inside the first table that is left, the next compaction begins

@@ -21,7 +21,7 @@ use crate::contracts::Violations;
 /// entity's first column, and keeps a list of its calls.
 #[derive(Default)]
 struct Asked {
-    asked: Mutex<Vec<String>>,
+    calls: Mutex<Vec<String>>,
 }
 
 impl CustomCompactionFilter for Asked {
@@ -48,7 +48,7 @@ impl CustomCompactionFilter for Asked {
                 (format!("WideColumns{}", shown.collect::<String>()), columns[0].value)
             }
         };
-        self.asked.lock().push(format!("{level} {} {shown}", key.escape_ascii()));
+        self.calls.lock().push(format!("{level} {} {shown}", key.escape_ascii()));
         let column =
             |name: &str, value: &str| (name.as_bytes().to_vec(), value.as_bytes().to_vec());
         match value.first() {
@@ -71,9 +71,9 @@ fn filtered(
     records: &[Record],
     deeper: &[Record],
 ) -> (String, Vec<String>) {
-    let (left, asked, violations) = filtered_in(&mut scene(), snapshots, records, deeper);
+    let (left, calls, violations) = filtered_in(&mut scene(), snapshots, records, deeper);
     assert_eq!(violations, Violations::default());
-    (left, asked)
+    (left, calls)
 }
 
 fn scene() -> Scene {
@@ -96,8 +96,8 @@ fn filtered_in(
     scene.add_table(0, records, None);
     let compaction = scene.levels(&[0, 5]);
     let outcome = scene.compact(compaction).unwrap();
-    let asked = filter.asked.lock().clone();
-    (text(&scene.level_contents(5)), asked, outcome.violations)
+    let calls = filter.calls.lock().clone();
+    (text(&scene.level_contents(5)), calls, outcome.violations)
 }
 
 /// Returns the number of violations, and the description of the first one.
@@ -117,9 +117,9 @@ fn the_filter_sees_the_newest_value_of_each_key() {
         Record::put("d", 4, "R"),
         Record::put("d", 3, "old"),
     ];
-    let (left, asked) = filtered(&[], &records, &[]);
+    let (left, calls) = filtered(&[], &records, &[]);
     assert_eq!(left, "a@0keep c@0changed");
-    assert_eq!(asked, ["0 a Plain keep", "0 c Plain C", "0 d Plain R"]);
+    assert_eq!(calls, ["0 a Plain keep", "0 c Plain C", "0 d Plain R"]);
     // The filter is called for the newest value although a snapshot sees it. If a deeper level may
     // have older versions, a removed value becomes a deletion, which hides them.
     let (left, _) = filtered(&[5], &records, &[]);
@@ -132,13 +132,13 @@ fn the_filter_sees_the_newest_value_of_each_key() {
 fn the_filter_sees_operands_newer_than_all_snapshots() {
     let merge = |sequence, operand| Record::new("a", sequence, ValueType::Merge, operand);
     let records = [merge(9, "C"), merge(8, "R"), merge(7, "x"), Record::put("a", 2, "base")];
-    let (left, asked) = filtered(&[], &records, &[]);
+    let (left, calls) = filtered(&[], &records, &[]);
     assert_eq!(left, "a@0base,x,changed");
-    assert_eq!(asked.len(), 3);
-    assert_eq!(asked[1], "0 a MergeOperand R");
-    let (left, asked) = filtered(&[8], &records, &[]);
+    assert_eq!(calls.len(), 3);
+    assert_eq!(calls[1], "0 a MergeOperand R");
+    let (left, calls) = filtered(&[8], &records, &[]);
     assert_eq!(left, "a@9+changed a@0base,x,R");
-    assert_eq!(asked.len(), 1);
+    assert_eq!(calls.len(), 1);
 }
 
 #[test]
@@ -153,9 +153,9 @@ fn the_filter_may_skip_to_another_key() {
         Record::put("e", 6, "Sa"),
         Record::put("f", 7, "Sf"),
     ];
-    let (left, asked) = filtered(&[], &records, &[]);
+    let (left, calls) = filtered(&[], &records, &[]);
     assert_eq!(left, "a@0keep d@0keep e@0Sa f@0Sf");
-    assert_eq!(asked.len(), 5);
+    assert_eq!(calls.len(), 5);
 }
 
 fn merge(key: &str, sequence: Sequence, operand: &str) -> Record {
@@ -186,8 +186,8 @@ fn a_purged_value_becomes_a_single_deletion() {
     // The program's own single deletion is above that of the filter, which then belongs to the put
     // of an earlier life of the key.
     let lives = [single("a", 5), single("a", 4), Record::put("a", 3, "x")];
-    let (left, asked) = filtered(&[], &lives, &below);
-    assert_eq!((&left[..], asked.len()), ("", 0));
+    let (left, calls) = filtered(&[], &lives, &below);
+    assert_eq!((&left[..], calls.len()), ("", 0));
     let later = [single("a", 9), single("a", 5)];
     assert_eq!(filtered(&[], &later, &below).0, "a@5--");
     let snapshots = [Record::put("a", 9, "P"), single("a", 6), Record::put("a", 3, "x")];
@@ -219,12 +219,12 @@ fn the_filter_sees_the_columns_of_an_entity() {
     let keys = ["a", "b", "c", "d", "e"];
     let records: Vec<_> = keys.iter().zip(records).map(|(key, first)| record(key, first)).collect();
     let deeper = [Record::put("b", 1, ""), Record::put("c", 1, ""), Record::put("z", 1, "")];
-    let (left, asked) = filtered(&[], &records, &deeper);
+    let (left, calls) = filtered(&[], &records, &deeper);
     let kept = entity(&[WideColumn::new(b"", b"keep"), WideColumn::new(b"n", b"v")]);
     let changed = entity(&[WideColumn::new(b"", b"2"), WideColumn::new(b"x", b"1")]);
     let [kept, changed] = [kept, changed].map(|it| it.escape_ascii().to_string());
     assert_eq!(left, format!("a@7entity{kept} b@7- c@7-- d@7changed e@7entity{changed}"));
-    assert_eq!(asked[0], "0 a WideColumns :keep n:v");
+    assert_eq!(calls[0], "0 a WideColumns :keep n:v");
     // A plain value becomes an entity, too.
     let (left, _) = filtered(&[], &[Record::put("a", 7, "E")], &[]);
     assert_eq!(left, format!("a@0entity{changed}"));
@@ -264,8 +264,8 @@ fn the_filter_sees_values_and_columns_that_are_in_blob_files() {
     let path = scene.directory.join("000007.blob");
     let created = scene.storage.create(&path, Create::New, IoMode::Buffered, Purpose::FlushWrite);
     created.unwrap().write_all_at(&file, 0, Purpose::FlushWrite).unwrap();
-    let (left, asked, violations) = filtered_in(&mut scene, &[], &records, &[]);
-    assert_eq!(asked, ["0 a Plain R1", "0 b WideColumns :E2 n:v"]);
+    let (left, calls, violations) = filtered_in(&mut scene, &[], &records, &[]);
+    assert_eq!(calls, ["0 a Plain R1", "0 b WideColumns :E2 n:v"]);
     let changed = entity(&[WideColumn::new(b"", b"2"), WideColumn::new(b"x", b"1")]);
     assert_eq!(left, format!("b@0entity{}", changed.escape_ascii()));
     assert_eq!(violations, Violations::default());
@@ -302,8 +302,8 @@ fn a_decision_that_cannot_be_carried_out_keeps_the_record() {
 #[test]
 fn the_filter_sees_ingested_operands_that_no_snapshot_sees() {
     let records = [merge("a", 0, "C"), merge("b", 0, "R")];
-    let (left, asked) = filtered(&[], &records, &[]);
-    assert_eq!((&left[..], asked.len()), ("a@0changed", 2));
-    let (left, asked) = filtered(&[0], &records, &[]);
-    assert_eq!((&left[..], asked.len()), ("a@0C b@0R", 0));
+    let (left, calls) = filtered(&[], &records, &[]);
+    assert_eq!((&left[..], calls.len()), ("a@0changed", 2));
+    let (left, calls) = filtered(&[0], &records, &[]);
+    assert_eq!((&left[..], calls.len()), ("a@0C b@0R", 0));
 }

@@ -41,10 +41,10 @@ fn compactions_preserve_the_result_of_every_read() {
         check(&scene, &history, &format!("{context}, at first"));
         for at in 0..COMPACTIONS {
             let context = format!("{context}, compaction {at}");
-            // The parts of a compaction may start at low priority. After `looks` checks of the
+            // The parts of a compaction may start at low priority. After `checks` calls of the
             // priority they pause, and continue at normal priority.
-            let looks = seed.rng.usize(..30);
-            scene.low_priority = seed.rng.bool().then(|| Arc::new(LowPriority::over_after(looks)));
+            let checks = seed.rng.usize(..30);
+            scene.low_priority = seed.rng.bool().then(|| Arc::new(LowPriority::over_after(checks)));
             compact(&mut scene, &mut seed.rng, &history, &context);
             check(&scene, &history, &context);
         }

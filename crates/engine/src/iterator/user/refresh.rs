@@ -32,7 +32,7 @@ pub(super) struct Origin {
     shared: Weak<ReadState>,
     /// Whether the read options set `auto_refresh_iterator_with_snapshot`. The iterator then
     /// refreshes itself as long as it reads at a snapshot.
-    is_asked: bool,
+    is_requested: bool,
     /// The snapshot at which the iterator reads; `None` if the iterator does not refresh itself.
     /// Holding the snapshot ensures that every newer super version keeps the records that the
     /// iterator shows.
@@ -53,11 +53,11 @@ impl DbIterator {
         shared: &Arc<ReadState>,
         options: &ReadOptions,
     ) {
-        let is_asked = options.auto_refresh_iterator_with_snapshot;
-        let snapshot = options.snapshot.clone().filter(|_| is_asked);
+        let is_requested = options.auto_refresh_iterator_with_snapshot;
+        let snapshot = options.snapshot.clone().filter(|_| is_requested);
         self.refreshes = snapshot.is_some();
         let (family, shared) = (family.downgrade(), Arc::downgrade(shared));
-        self.origin = Some(Origin { family, shared, is_asked, snapshot });
+        self.origin = Some(Origin { family, shared, is_requested, snapshot });
     }
 
     /// Moves the iterator to the current state of the database, and releases the memtables and
@@ -103,7 +103,7 @@ impl DbIterator {
             let message = "the iterator's column family was dropped, and has no handle left";
             return Err(Error::invalid_argument(message));
         };
-        origin.snapshot = snapshot.filter(|_| origin.is_asked).cloned();
+        origin.snapshot = snapshot.filter(|_| origin.is_requested).cloned();
         self.refreshes = origin.snapshot.is_some();
         let sequence = match snapshot {
             Some(snapshot) => snapshot.sequence_number(),

@@ -190,8 +190,8 @@ effects! {
         let usual = ReadOptions::default();
         assert!(!seek("", &usual), "no key has the prefix");
         assert!(seek("prefix_seek_opt_in_only=true", &usual));
-        let asked = ReadOptions::new().with_prefix_same_as_start(true);
-        assert!(!seek("prefix_seek_opt_in_only=true", &asked));
+        let opted_in = ReadOptions::new().with_prefix_same_as_start(true);
+        assert!(!seek("prefix_seek_opt_in_only=true", &opted_in));
     }
 
     open_tables_are_bounded shows "max_open_files" {

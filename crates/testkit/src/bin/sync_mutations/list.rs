@@ -320,7 +320,7 @@ pub(crate) const MUTATIONS: [Mutation; 25] = [
         changes: &[(
             OPEN,
             "(answer, IoModeChoice::Direct) => {",
-            "(answer, asked) if asked == IoModeChoice::Direct || {on} => {",
+            "(answer, requested) if requested == IoModeChoice::Direct || {on} => {",
         )],
         tests: IO_MODES,
     },

@@ -223,7 +223,7 @@ fn pick_manually(world: &World, text: &str) -> String {
             begin: begin.as_deref(),
             end,
             older_than,
-            asked_at: u64::MAX,
+            requested_at: u64::MAX,
         };
         match pick_range(&world.context(), range) {
             ManualPick::Nothing => return text + "nothing",
@@ -266,7 +266,7 @@ fn to_the_bottom(world: &mut World, text: &str) -> String {
                 begin,
                 end,
                 older_than,
-                asked_at: u64::MAX,
+                requested_at: u64::MAX,
             };
             match pick_range(&world.context(), range) {
                 ManualPick::Conflict => return text + "conflict",

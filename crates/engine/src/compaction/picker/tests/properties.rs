@@ -266,7 +266,7 @@ fn compact_range(
                 begin: rest.as_deref(),
                 end,
                 older_than: None,
-                asked_at: u64::MAX,
+                requested_at: u64::MAX,
             };
             match pick_range(&world.context(), range) {
                 ManualPick::Nothing => break,

@@ -46,7 +46,7 @@ pub(crate) struct Context {
     pub(crate) guard: Arc<GuardedStorage>,
     /// The coarse time from which on the next writer checks the locks.
     pub(crate) lock_check_due_ns: AtomicU64,
-    /// The home directory of the database, which contains CURRENT.
+    /// The home of the database.
     pub(crate) directory: PathBuf,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) info_log: Arc<InfoLog>,

@@ -55,9 +55,9 @@ impl Db {
     }
 }
 
-/// `LAST_WAIT` is the maximum time for which closing waits until readers have released obsolete
-/// files. `CHECK_INTERVAL` is the interval between the checks.
+/// Maximum time for which closing waits until readers have released obsolete files.
 const LAST_WAIT: Duration = Duration::from_millis(100);
+/// Interval between two checks of whether readers have released obsolete files.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The database, and its background threads. Dropping it closes the database.

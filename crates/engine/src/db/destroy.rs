@@ -2,9 +2,8 @@
 //!
 //! # Order
 //!
-//! 1. The locks are taken, including those of outside directories (directories other than the
-//!    home), and every directory is searched for files whose owner is unknown. If there are any,
-//!    nothing is removed.
+//! 1. The locks are taken, including those of outside directories, and every directory is searched
+//!    for files whose owner is unknown. If there are any, nothing is removed.
 //! 2. CURRENT is removed first, so that the remains after a crash are not a database.
 //! 3. In the outside directories that the database has claimed, the database's files are removed,
 //!    and then the claims.
@@ -151,8 +150,8 @@ fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
     }
 }
 
-/// Returns the directories other than the home (the main directory) whose files are to be removed.
-/// Directories that other databases have claimed are not returned.
+/// Returns the directories other than the home whose files are to be removed. Directories that
+/// other databases have claimed are not returned.
 ///
 /// # Errors
 /// Invalid argument, for a directory with files whose owner is unknown.

@@ -20,7 +20,7 @@ use crate::version::write_whole;
 /// Maximum number of bytes that are read from a claim.
 const CLAIM_BYTES_MAX: u64 = 64 << 20;
 
-/// The home of a database (the directory that has its CURRENT), as recorded in claims.
+/// The home of a database, as recorded in claims.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
     /// The absolute path of the home, with links resolved.
@@ -37,8 +37,8 @@ impl Home {
     }
 
     /// Returns the claim of a database on `directory`, an absolute path with links resolved.
-    /// `database_id` is the database's id, and `self` is its home (main directory). `identity` is
-    /// the claimed directory's device and inode.
+    /// `database_id` is the database's id, and `self` is its home. `identity` is the claimed
+    /// directory's device and inode.
     pub(super) fn claim(
         &self,
         database_id: &str,
@@ -165,8 +165,7 @@ fn write_aside(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result
 }
 
 /// Returns the path of the temporary file to which a claim is written first. The path depends on
-/// `home`, the identity of the database's main directory. So databases that claim a directory at
-/// the same time write to different files.
+/// `home`. So databases that claim a directory at the same time write to different files.
 fn aside_path(directory: &Path, home: FileIdentity) -> PathBuf {
     let FileIdentity { device, inode } = home;
     directory.join(format!("{}-{device}-{inode}.dbtmp", FileKind::Claim))
@@ -184,9 +183,9 @@ mod tests {
         FileIdentity { device: 1, inode }
     }
 
-    /// Regression test: the main directory (home) of a database was copied, and the same log
-    /// directory was mounted in both homes. In the copy, the log directory was treated as a copied
-    /// directory. So opening the copied database replayed and removed the original's logs.
+    /// Regression test: the home of a database was copied, and the same log directory was mounted
+    /// in both homes. In the copy, the log directory was treated as a copied directory. So opening
+    /// the copied database replayed and removed the original's logs.
     #[test]
     fn a_copied_directory_inside_a_copied_home_belongs_to_the_copy() {
         let original = Home { path: "/a".into(), identity: id(1) };

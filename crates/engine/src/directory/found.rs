@@ -21,8 +21,7 @@ pub(crate) struct Directories {
     home: Home,
     home_files: Files,
     outside: Vec<OutsideDirectory>,
-    /// Whether the caller takes over the home (the database's main directory) even if another
-    /// database has claimed it.
+    /// Whether the caller takes over the home even if another database has claimed it.
     adopts_home: bool,
 }
 
@@ -115,8 +114,7 @@ pub(crate) struct OutsideDirectory {
     pub(crate) is_recorded: bool,
 }
 
-/// Which database owns an outside directory, that is, a directory other than the home (the
-/// directory that has CURRENT).
+/// Which database owns an outside directory.
 #[derive(Debug)]
 pub(crate) enum Ownership {
     /// The directory does not exist.
@@ -327,12 +325,12 @@ impl Directories {
         })
     }
 
-    /// Returns the database's home, the directory that has CURRENT.
+    /// Returns the database's home.
     pub(crate) fn home(&self) -> &Home {
         &self.home
     }
 
-    /// Returns the files found in the home (the database's main directory).
+    /// Returns the files found in the home.
     pub(crate) fn home_files(&self) -> &Files {
         &self.home_files
     }
@@ -400,8 +398,8 @@ impl Directories {
     /// Checks, before a database is created, that its directories have no files of a database.
     ///
     /// # Errors
-    /// Corruption, if the home (main directory) has files of a database that lost its CURRENT;
-    /// invalid argument, if another directory has files.
+    /// Corruption, if the home has files of a database that lost its CURRENT; invalid argument, if
+    /// another directory has files.
     pub(crate) fn check_for_new(&self, storage: &dyn Storage) -> Result<()> {
         self.check_home(storage)?;
         let lost = self.home_files.iter().find(|&kind| {

@@ -103,8 +103,7 @@ impl OpenOptions {
         }
     }
 
-    /// Returns the directory of the information log; `None` if the log is in the home, the
-    /// database's main directory.
+    /// Returns the directory of the information log; `None` if the log is in the home.
     pub(crate) fn info_log_directory(&self) -> Option<PathBuf> {
         let directory = self.database.db_log_dir.as_str();
         (!directory.is_empty()).then(|| self.resolved(Path::new(directory)))

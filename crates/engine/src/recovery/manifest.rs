@@ -53,7 +53,7 @@ impl Unrecovered {
     }
 }
 
-/// Returns `directory` as the home (main directory) of a database.
+/// Returns `directory` as the home of a database.
 pub(super) fn home(storage: &dyn Storage, directory: &Path) -> Result<Home> {
     Home::at(storage, directory)
         .map_err(|error| if error.is_not_found() { no_database(directory) } else { error })

@@ -145,8 +145,8 @@ impl FilesFound {
     }
 }
 
-/// Takes the LOCK. If there is no database in `home`, the database's main directory, and
-/// `create_if_missing` is set, creates one. Returns the LOCK, and whether a database was created.
+/// Takes the LOCK. If there is no database in `home` and `create_if_missing` is set, creates one.
+/// Returns the LOCK, and whether a database was created.
 fn lock_and_create(
     storage: &dyn Storage,
     home: &Home,

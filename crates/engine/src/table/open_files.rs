@@ -9,9 +9,10 @@ use tailwater_io::descriptors::{Exhausted, KeepsFilesOpen};
 
 use crate::epoch;
 
-/// After files were closed because no file descriptor was left, the closing thread checks up to
-/// this many times whether descriptors were released. Two checks are `CHECK_INTERVAL` apart.
+/// Maximum number of checks of whether descriptors were released, after files were closed because
+/// no descriptor was left.
 const CHECKS_MAX: usize = 20;
+/// Interval between two checks of whether descriptors were released.
 const CHECK_INTERVAL: Duration = Duration::from_micros(100);
 
 /// The caches of open files of a database, which it registers with its budget of descriptors.

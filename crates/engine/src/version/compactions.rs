@@ -1,4 +1,5 @@
-//! The compaction state in a version set: running compactions, and round-robin cursors.
+//! Compactions, and the compaction state of a column family: which compactions run, and where
+//! round-robin compactions continue.
 
 use std::sync::Arc;
 
@@ -124,7 +125,7 @@ impl CompactCursors {
 /// The compaction state of a column family. The lock on the versions protects it.
 #[derive(Debug, Default)]
 pub(crate) struct CompactionState {
-    /// The running compactions.
+    /// The compactions that have claimed their inputs and have not ended.
     running: Vec<Arc<Compaction>>,
     /// For each level, the key at which the next round-robin compaction begins.
     cursors: CompactCursors,

@@ -18,8 +18,7 @@ use tailwater_io::{Clock, Create, IoMode, Purpose, Result, Storage, WriteFile};
 /// Number of measurements of each method.
 const ROUNDS: u64 = 5;
 
-/// The method by which a database makes writes to direct logs (logs that bypass the page cache)
-/// durable. Thread-safe.
+/// The method by which a database makes writes to direct logs durable. Thread-safe.
 #[derive(Debug, Default)]
 pub(crate) struct LogDurability {
     is_by_flush: AtomicBool,

@@ -72,8 +72,7 @@ pub(crate) struct LogOptions {
     /// Logs with a number below this are never removed, because it is not yet certain that they
     /// belong to this database.
     pub(crate) first_removable: u64,
-    /// The method by which writes to direct logs (logs that bypass the page cache) are made
-    /// durable.
+    /// The method by which writes to direct logs are made durable.
     pub(crate) durability: Arc<LogDurability>,
     /// The clock with which `durability` measures which method is faster.
     pub(crate) clock: Arc<dyn Clock>,
@@ -202,9 +201,8 @@ impl LogSet {
         })
     }
 
-    /// If the options request preallocation of direct logs (logs that bypass the page cache),
-    /// starts the thread that preallocates them. `listener` is notified when the durability method
-    /// is chosen, and if the thread panics.
+    /// If the options request preallocation of direct logs, starts the thread that preallocates
+    /// them. `listener` is notified when the durability method is chosen, and if the thread panics.
     ///
     /// # Errors
     /// Errors from starting a thread.

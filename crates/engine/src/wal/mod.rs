@@ -1,4 +1,4 @@
-//! The write-ahead log.
+//! The write-ahead log. A *direct log* is written with direct I/O, which bypasses the page cache.
 //!
 //! All readers read records through [`crate::record_log`] and check batches with [`batch`]. The
 //! readers share no more code, because each treats damaged or unexpected content of a log

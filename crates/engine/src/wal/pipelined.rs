@@ -1,5 +1,5 @@
-//! Concurrent writes of several groups to one direct log (a log that bypasses the page cache). A
-//! group that is being written like this is in flight.
+//! Concurrent writes of several groups to one direct log. A group that is being written
+//! like this is in flight.
 //!
 //! Each group is durable when its `write` call returns. The call sets a flag of the write
 //! (`RWF_DSYNC`) or, if that is slower, flushes the file after the write (`fdatasync`). A flush

@@ -206,7 +206,7 @@ impl ColumnFamily {
     pub fn table_readers_memory(&self) -> usize {
         let source = self.super_version();
         let files = source.version().files();
-        files.filter_map(|(_, file)| file.table.load_arc()).map(|table| table.memory()).sum()
+        files.filter_map(|(_, file)| file.reader.get()).map(|table| table.memory()).sum()
     }
 
     /// Returns the statistics of the column family.

@@ -29,7 +29,7 @@ impl CompactionScheduler {
         let warm = WarmInstallation::begin(handovers);
         let files = new_tables(compaction, &outputs);
         for file in files.iter().filter(|file| file.largest_sequence() <= settled_through) {
-            file.set_settled();
+            file.compaction.set_settled();
         }
         let opened = self.context.open_new_tables(family, &warm.opening_order(&files));
         if let Err(error) = opened {

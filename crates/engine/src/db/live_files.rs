@@ -90,7 +90,7 @@ fn live_files_of(family: &ColumnFamily) -> Vec<LiveFile> {
             entries: statistics.map(|statistics| statistics.entries),
             deletions: statistics.map(|statistics| statistics.deletions),
             epoch_number: added.epoch_number,
-            being_compacted: file.is_being_compacted(),
+            being_compacted: file.compaction.is_claimed(),
             oldest_ancestor_time_s: added.oldest_ancestor_time_s,
             creation_time_s: added.creation_time_s,
             oldest_blob_file_number: added.oldest_blob_file_number,

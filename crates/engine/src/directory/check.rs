@@ -71,7 +71,7 @@ impl Directories {
         next: &mut usize,
     ) -> Result<()> {
         // An open table can be read even if another process has removed its file.
-        if file.is_open() {
+        if file.reader.get().is_some() {
             return Ok(());
         }
         let number = file.number();

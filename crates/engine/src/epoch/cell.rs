@@ -22,6 +22,12 @@ pub(crate) struct EpochCell<T: Send + Sync + 'static> {
     owner: PhantomData<Arc<T>>,
 }
 
+impl<T: Send + Sync + 'static> Default for EpochCell<T> {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
 impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Creates a cell that holds `value`.
     pub(crate) fn new(value: Option<Arc<T>>) -> Self {

@@ -1,4 +1,4 @@
-//! Metadata of a table from the MANIFEST, and its reader while it is open.
+//! A table of a version: what the MANIFEST says of it, and its state while the database is open.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,50 +7,36 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{self, Sequence};
 use tailwater_format::table::Properties;
 use tailwater_format::version_edit::NewFile;
-use tailwater_io::sync::Mutex;
 
-use crate::epoch::EpochCell;
 use crate::handover::{Generations, HotRegions};
-use crate::table::{TableIdentity, TableReader};
+use crate::table::{CompactionMarks, OpenReader, TableIdentity};
 
 /// The next identifier of a table's blocks in the block cache, unique within the process.
 static NEXT_CACHE_ID: AtomicU64 = AtomicU64::new(1);
 
-/// Metadata of a table from the MANIFEST. Versions share it.
+/// A table at its level. Versions share it.
 #[derive(Debug)]
 pub(crate) struct FileMetadata {
-    /// The version edit's entry that added the table.
+    /// What the MANIFEST says of the table: the version edit's entry that added it.
     added: NewFile,
-    cache_id: u64,
-    /// The table's reader if it is open; set and cleared by the table cache.
-    pub(crate) table: EpochCell<TableReader>,
-    /// Held while the table is opened, so that only one thread reads its metadata.
-    pub(crate) opening: Mutex<()>,
-    /// Whether the table was read since the last visit of the clock hand. The clock hand selects
-    /// the open tables that are closed (see [`OpenTables`](super::OpenTables)).
-    pub(crate) touched: AtomicBool,
-    /// Whether the table is an input of a compaction. Accessed only under the lock that is held
-    /// while compactions are picked.
-    being_compacted: AtomicBool,
-    /// Whether the table's file has LevelDB's extension, `.ldb`.
-    has_leveldb_name: AtomicBool,
-    /// Whether another compaction of the table to its own level would not change it.
-    is_settled: AtomicBool,
-    /// Statistics of the table's contents, known once the table was written or first opened.
-    statistics: OnceLock<FileStatistics>,
-    /// A token whose references are counted: while any exists, the table's file must not be
-    /// removed. Shared with the [`FileMetadata`] of the same file at other levels in other
-    /// versions.
-    bytes: Arc<FileBytes>,
-    /// The regions of the table that users read recently; created on first use. When a compaction
-    /// replaces the table, their contents stay in memory (warm handover).
-    hot_regions: OnceLock<Arc<HotRegions>>,
+    file: Arc<TableFile>,
+    pub(crate) reader: OpenReader,
+    pub(crate) compaction: CompactionMarks,
 }
 
-/// A token for the bytes of a table's file. The file must exist as long as any [`FileMetadata`]
-/// holds a reference to this object.
+/// What is known of a table's file. The [`FileMetadata`] of the same file at other levels, in other
+/// versions, share it. The file must exist as long as any of them.
 #[derive(Debug)]
-struct FileBytes;
+struct TableFile {
+    /// Identifies the file in the block cache.
+    cache_id: u64,
+    /// Whether the file has LevelDB's extension, `.ldb`.
+    has_leveldb_name: AtomicBool,
+    /// Known once the table was written or first opened.
+    statistics: OnceLock<FileStatistics>,
+    /// Created when the table is first opened.
+    hot_regions: OnceLock<Arc<HotRegions>>,
+}
 
 /// Statistics of a table's contents, from its properties.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -92,41 +78,40 @@ impl FileStatistics {
 impl FileMetadata {
     /// Creates the metadata of a table that is not yet open.
     pub(crate) fn new(added: NewFile) -> Self {
-        Self {
-            added,
+        let file = TableFile {
             cache_id: NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed),
-            table: EpochCell::new(None),
-            opening: Mutex::new(()),
-            touched: AtomicBool::new(false),
-            being_compacted: AtomicBool::new(false),
             has_leveldb_name: AtomicBool::new(false),
-            is_settled: AtomicBool::new(false),
             statistics: OnceLock::new(),
-            bytes: Arc::new(FileBytes),
             hot_regions: OnceLock::new(),
-        }
+        };
+        Self::of_file(Arc::new(file), added)
     }
 
     /// Creates the metadata of a table that is moved from another level. The table's blocks stay
     /// valid in the block cache.
     pub(crate) fn moved(from: &Self, added: NewFile) -> Self {
-        let statistics = from.statistics.clone();
-        let bytes = Arc::clone(&from.bytes);
-        let hot_regions = from.hot_regions.clone();
-        let has_leveldb_name = AtomicBool::new(from.has_leveldb_name.load(Ordering::Relaxed));
-        let cache_id = from.cache_id;
-        Self { cache_id, has_leveldb_name, statistics, bytes, hot_regions, ..Self::new(added) }
+        Self::of_file(Arc::clone(&from.file), added)
+    }
+
+    fn of_file(file: Arc<TableFile>, added: NewFile) -> Self {
+        let (reader, compaction) = (OpenReader::default(), CompactionMarks::default());
+        Self { added, file, reader, compaction }
     }
 
     /// Whether `self` is the last reference to the table's file, so that the caller may remove the
     /// file. `self` must not be in a version that can still be acquired.
     pub(crate) fn is_last(self: &Arc<Self>) -> bool {
-        Arc::strong_count(self) == 1 && Arc::strong_count(&self.bytes) == 1
+        Arc::strong_count(self) == 1 && Arc::strong_count(&self.file) == 1
+    }
+
+    /// Returns the number that identifies the table's file in the block cache.
+    pub(crate) fn cache_id(&self) -> u64 {
+        self.file.cache_id
     }
 
     /// Returns the name of the table's file.
     pub(crate) fn name(&self) -> FileKind {
-        if self.has_leveldb_name.load(Ordering::Relaxed) {
+        if self.file.has_leveldb_name.load(Ordering::Relaxed) {
             FileKind::LevelDbTable(self.number())
         } else {
             FileKind::Table(self.number())
@@ -135,51 +120,24 @@ impl FileMetadata {
 
     /// Records that the table's file has LevelDB's extension, `.ldb`.
     pub(crate) fn set_leveldb_name(&self) {
-        self.has_leveldb_name.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether the table is open.
-    pub(crate) fn is_open(&self) -> bool {
-        self.table.load_arc().is_some()
-    }
-
-    /// Whether the table is an input of a compaction.
-    pub(crate) fn is_being_compacted(&self) -> bool {
-        self.being_compacted.load(Ordering::Relaxed)
-    }
-
-    /// Sets whether the table is an input of a compaction.
-    pub(crate) fn set_being_compacted(&self, being_compacted: bool) {
-        self.being_compacted.store(being_compacted, Ordering::Relaxed);
-    }
-
-    /// Whether another compaction of the table to its own level would not change it. This is so if
-    /// a compaction wrote the table to the last level of its key range, and all snapshots saw all
-    /// its records: any sequence numbers that it did not set to 0 belong to merge operands that
-    /// cannot be merged.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.is_settled.load(Ordering::Relaxed)
-    }
-
-    /// Records that another compaction of the table to its own level would not change it.
-    pub(crate) fn set_settled(&self) {
-        self.is_settled.store(true, Ordering::Relaxed);
+        self.file.has_leveldb_name.store(true, Ordering::Relaxed);
     }
 
     /// Returns the statistics of the table's contents, if they are known.
     pub(crate) fn statistics(&self) -> Option<&FileStatistics> {
-        self.statistics.get()
+        self.file.statistics.get()
     }
 
     /// Sets the statistics of the table's contents, unless they are already set.
     pub(crate) fn set_statistics(&self, statistics: FileStatistics) {
-        let _ = self.statistics.set(statistics);
+        let _ = self.file.statistics.set(statistics);
     }
 
     /// Returns the regions of the table that users read recently. A compaction that replaces the
     /// table keeps the data of these regions in memory (warm handover).
     pub(crate) fn hot_regions(&self, generations: &Arc<Generations>) -> &Arc<HotRegions> {
-        self.hot_regions
+        self.file
+            .hot_regions
             .get_or_init(|| Arc::new(HotRegions::new(Arc::clone(generations), self.size())))
     }
 
@@ -249,7 +207,7 @@ impl FileMetadata {
     pub(crate) fn identity(&self) -> TableIdentity {
         let unique_id = self.added.unique_id;
         TableIdentity {
-            cache_id: self.cache_id,
+            cache_id: self.cache_id(),
             largest_sequence: Some(self.added.largest_sequence),
             unique_id: (unique_id != [0, 0]).then_some(unique_id),
             tail_length: self.added.tail_size,

@@ -8,6 +8,7 @@
     expect(unreachable_pub, dead_code, reason = "integration tests use the builder")
 )]
 pub(crate) mod builder;
+mod compaction_marks;
 mod file;
 mod iterator;
 mod lookup;
@@ -22,6 +23,7 @@ mod table_cache;
 mod warm_installation;
 
 pub(crate) use builder::Builder;
+pub(crate) use compaction_marks::CompactionMarks;
 pub(crate) use file::{FileMetadata, FileStatistics};
 pub(crate) use iterator::{Direction, ReadPlan, Streaming, TableIterator};
 pub(crate) use lookup::{Lookup, PlainValue, Step, fold, plain_value};
@@ -29,7 +31,7 @@ pub(crate) use new_files::{NewFiles, table_buffers};
 pub(crate) use open_budget::{OpenBudget, OpenPermit};
 pub(crate) use open_files::OpenFiles;
 pub(crate) use open_shares::OpenShares;
-pub(crate) use open_tables::OpenTables;
+pub(crate) use open_tables::{OpenReader, OpenTables};
 pub(crate) use reader::{
     AutoReadAhead, BlockAccess, BlockFile, GetCursors, Kept, Loading, MetaBlockPlacement,
     ReadProfile, Resident, TableContext, TableIdentity, TableReader, TableStep,

@@ -18,9 +18,9 @@ use tailwater_io::DescriptorBudget;
 use tailwater_io::descriptors::{Exhausted, KeepsFilesOpen};
 use tailwater_io::sync::Mutex;
 
-use crate::epoch;
+use crate::epoch::{self, EpochCell};
 use crate::stats::InfoLog;
-use crate::table::{FileMetadata, OpenShares};
+use crate::table::{FileMetadata, OpenShares, TableReader};
 
 /// No limit on open tables.
 const UNBOUNDED: usize = usize::MAX;
@@ -37,6 +37,23 @@ const CLOSED_PER_GROWTH: usize = 32;
 /// Minimum length of the list of open tables at which the entries of deleted tables are removed
 /// from it.
 const PRUNED_MIN: usize = 1024;
+
+/// A table's reader, if the table is open. The table cache sets it, and [`OpenTables`] clears it.
+#[derive(Debug, Default)]
+pub(crate) struct OpenReader {
+    pub(super) cell: EpochCell<TableReader>,
+    /// Held while the table is opened, so that only one thread reads its metadata.
+    pub(super) opening: Mutex<()>,
+    /// Whether the table was read since the last visit of the clock hand.
+    pub(super) was_read: AtomicBool,
+}
+
+impl OpenReader {
+    /// Returns the reader, if the table is open.
+    pub(crate) fn get(&self) -> Option<Arc<TableReader>> {
+        self.cell.load_arc()
+    }
+}
 
 /// The open tables of all column families of a database.
 #[derive(Debug)]
@@ -105,7 +122,7 @@ impl OpenTables {
     pub(crate) fn change(&self, shares: OpenShares, files: &[Arc<FileMetadata>]) {
         {
             let mut hand = self.hand.lock();
-            let opened = files.iter().filter(|file| file.table.load_arc().is_some());
+            let opened = files.iter().filter(|file| file.reader.get().is_some());
             let listed: HashSet<_> = files.iter().map(Arc::as_ptr).collect();
             // New tables that are not yet in a version are not in `files`, so their entries are
             // kept.
@@ -238,13 +255,13 @@ impl ClockHand {
             visited += 1;
             let Some(next) = self.open.pop_front() else { break };
             let Some(victim) = next.upgrade() else { continue };
-            let was_read = victim.touched.swap(false, Ordering::Relaxed);
+            let was_read = victim.reader.was_read.swap(false, Ordering::Relaxed);
             // The file's metadata holds one reference, and `it` is another.
-            let is_used = victim.table.load_arc().is_some_and(|it| Arc::strong_count(&it) > 2);
+            let is_used = victim.reader.get().is_some_and(|it| Arc::strong_count(&it) > 2);
             if was_read || is_used {
                 self.open.push_back(next);
             } else {
-                victim.table.store(None);
+                victim.reader.cell.store(None);
                 closed += 1;
             }
         }
@@ -262,10 +279,10 @@ impl ClockHand {
             let Some(next) = self.open.pop_front() else { break };
             let Some(victim) = next.upgrade() else { continue };
             let is_newest = newest.is_some_and(|newest| Arc::ptr_eq(&victim, newest));
-            if victim.touched.swap(false, Ordering::Relaxed) && !is_newest {
+            if victim.reader.was_read.swap(false, Ordering::Relaxed) && !is_newest {
                 self.open.push_back(next);
             } else {
-                victim.table.store(None);
+                victim.reader.cell.store(None);
                 closed = true;
             }
         }

@@ -128,9 +128,10 @@ impl TableCache {
         file: &FileMetadata,
         guard: &'g Guard,
     ) -> Option<Held<'g, TableReader>> {
-        let table = file.table.load(guard)?;
-        if self.open.tracks_reads() && !file.touched.load(Ordering::Relaxed) {
-            file.touched.store(true, Ordering::Relaxed);
+        let table = file.reader.cell.load(guard)?;
+        let was_read = &file.reader.was_read;
+        if self.open.tracks_reads() && !was_read.load(Ordering::Relaxed) {
+            was_read.store(true, Ordering::Relaxed);
         }
         Some(table)
     }
@@ -147,8 +148,8 @@ impl TableCache {
             }
             return self.open_uncached(file, purpose).map(Arc::new);
         }
-        if let Some(table) = file.table.load_arc() {
-            file.touched.store(true, Ordering::Relaxed);
+        if let Some(table) = file.reader.get() {
+            file.reader.was_read.store(true, Ordering::Relaxed);
             return Ok(table);
         }
         if purpose == Purpose::CompactionRead {
@@ -162,12 +163,12 @@ impl TableCache {
     /// Opens a shared table. If several threads call this concurrently for a table, one opens it
     /// and the others wait.
     fn open_shared(&self, file: &Arc<FileMetadata>, purpose: Purpose) -> Result<Arc<TableReader>> {
-        let _opening = file.opening.lock();
-        if let Some(table) = file.table.load_arc() {
+        let _opening = file.reader.opening.lock();
+        if let Some(table) = file.reader.get() {
             return Ok(table);
         }
         let table = Arc::new(self.open_uncached(file, purpose)?);
-        file.table.store(Some(Arc::clone(&table)));
+        file.reader.cell.store(Some(Arc::clone(&table)));
         self.open.keep(file);
         Ok(table)
     }
@@ -181,7 +182,7 @@ impl TableCache {
         purpose: Purpose,
     ) -> Result<Arc<TableReader>> {
         let Some(inputs) = &self.inputs else {
-            return match file.table.load_arc() {
+            return match file.reader.get() {
                 Some(table) => Ok(table),
                 None => self.open_shared(file, purpose),
             };

@@ -66,7 +66,7 @@ impl WarmInstallation {
         for (number, handover) in self.handovers {
             if let Some(file) = added.iter().find(|file| file.number() == number) {
                 let hot_regions = file.hot_regions(handover.handover().generations());
-                handover.install(file.identity().cache_id, hot_regions);
+                handover.install(file.cache_id(), hot_regions);
             }
         }
         HandedOver { had_staged_blocks: staged_bytes > 0 }
@@ -106,10 +106,10 @@ impl HandedOver {
 fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
     // With a partitioned index, finding the data blocks could require reading index blocks from the
     // file. The data blocks of such a table are left in the cache until the table is deleted.
-    let table = file.table.load_arc().filter(|table| !table.is_index_partitioned());
+    let table = file.reader.get().filter(|table| !table.is_index_partitioned());
     let Some(table) = table else { return };
     let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };
-    let cache_id = file.identity().cache_id;
+    let cache_id = file.cache_id();
     let profile =
         ReadProfile { purpose: Purpose::CompactionRead, verify_checksums: true, fill_cache: false };
     let _ = table.for_each_data_block(&profile, |_, handle| {

@@ -74,7 +74,7 @@ impl Compaction {
     /// another compaction is picked, and freed when this one has ended, even if it failed.
     pub(crate) fn mark_inputs(&self, being_compacted: bool) {
         let files = self.inputs.iter().flat_map(|input| &input.files);
-        files.for_each(|file| file.set_being_compacted(being_compacted));
+        files.for_each(|file| file.compaction.set_claimed(being_compacted));
     }
 
     /// Returns the first input level.

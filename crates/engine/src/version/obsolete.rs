@@ -68,7 +68,7 @@ impl ObsoleteFile {
     fn leave_caches(&self) {
         match &self.readers {
             Readers::OfTable { file, block_cache: Some(block_cache) } => {
-                block_cache.erase_file(file.identity().cache_id);
+                block_cache.erase_file(file.cache_id());
             }
             Readers::OfBlobFile { added, open } => open.close(added.number),
             Readers::OfTable { block_cache: None, .. } | Readers::None => {}
@@ -148,7 +148,7 @@ impl ObsoleteFiles {
     /// Removes a new table that will not be installed. If that fails, the next open removes it.
     pub(crate) fn remove_new(&self, tables: &TableCache, file: &FileMetadata) -> Result<()> {
         if let Some(block_cache) = &tables.context().block_cache {
-            block_cache.erase_file(file.identity().cache_id);
+            block_cache.erase_file(file.cache_id());
         }
         Ok(self.storage.remove(&tables.path(file))?)
     }

@@ -31,7 +31,7 @@ pub(super) struct Inputs<'a> {
 impl Inputs<'_> {
     /// Fails if any of the tables is already being compacted.
     pub(super) fn check_free(&self) -> Result<(), Busy> {
-        if self.files.iter().any(|file| file.is_being_compacted()) { Err(Busy) } else { Ok(()) }
+        if self.files.iter().any(|file| file.compaction.is_claimed()) { Err(Busy) } else { Ok(()) }
     }
 
     /// Returns the total size of the tables, in bytes.

@@ -78,7 +78,7 @@ impl<'a> Tree<'a> {
             });
             let union = range.map_or(own, |range| range.union(own, self.context.comparator));
             let is_over = !self.overlapping(base_level, union.bounds()).is_empty();
-            if !is_apart || is_over || file.is_being_compacted() {
+            if !is_apart || is_over || file.compaction.is_claimed() {
                 break;
             }
             range = Some(union);
@@ -105,7 +105,8 @@ impl<'a> Tree<'a> {
         if total_size(self.files(self.targets.base_level)) <= multiply(bytes, factor) {
             return None;
         }
-        let free: Files<'a> = files.iter().take_while(|file| !file.is_being_compacted()).collect();
+        let free = files.iter().take_while(|file| !file.compaction.is_claimed());
+        let free: Files<'a> = free.collect();
         (free.len() >= count_min).then_some(free)
     }
 
@@ -116,7 +117,7 @@ impl<'a> Tree<'a> {
         let options = self.options();
         let files = self.files(0);
         let trigger = usize::try_from(options.level0_file_num_compaction_trigger).unwrap_or(0);
-        let newest = files.first().filter(|file| !file.is_being_compacted())?;
+        let newest = files.first().filter(|file| !file.compaction.is_claimed())?;
         if files.len() < trigger + INTRA_FILES_SURPLUS {
             return None;
         }
@@ -127,7 +128,7 @@ impl<'a> Tree<'a> {
             bytes = bytes.saturating_add(file.size());
             let per_gone = bytes / count as u64;
             let is_dearer = per_gone > bytes_per_gone || bytes > options.max_compaction_bytes;
-            if is_dearer || file.is_being_compacted() {
+            if is_dearer || file.compaction.is_claimed() {
                 break;
             }
             bytes_per_gone = per_gone;

@@ -16,7 +16,7 @@ pub(super) type Marked<'a> = (usize, &'a Arc<FileMetadata>);
 fn free_files(version: &Version, level_count: usize) -> impl Iterator<Item = Marked<'_>> {
     let files = (0..level_count)
         .flat_map(|level| files_of(version, level).iter().map(move |file| (level, file)));
-    files.filter(|(_, file)| !file.is_being_compacted())
+    files.filter(|(_, file)| !file.compaction.is_claimed())
 }
 
 /// Returns the tables that have the flag `marked_for_compaction`, are not being compacted and are
@@ -99,7 +99,7 @@ impl<'a> Tree<'a> {
         let newest = file.largest_sequence();
         if newest == 0
             || newest >= self.context.oldest_snapshot
-            || file.is_settled()
+            || file.compaction.is_settled()
             || !self.is_bottommost_file(level, file)
         {
             return None;

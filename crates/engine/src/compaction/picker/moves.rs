@@ -80,7 +80,7 @@ impl Move<'_, '_> {
     fn takes(&mut self, next: usize, range: KeyRange<'_>, is_cut: bool) -> bool {
         let overlaps = || !self.tree.overlapping(self.output_level, range.bounds()).is_empty();
         let file = &self.files[next];
-        if self.count >= FILES_MAX || !is_cut || file.is_being_compacted() || overlaps() {
+        if self.count >= FILES_MAX || !is_cut || file.compaction.is_claimed() || overlaps() {
             return false;
         }
         self.bytes = self.bytes.saturating_add(file.size());

@@ -54,7 +54,7 @@ impl<'a> Tree<'a> {
     /// `max_compaction_bytes`.
     pub(super) fn widen_round_robin(&self, inputs: &mut Inputs<'a>, output_level: usize) {
         let (level, files) = (inputs.level, self.files(inputs.level));
-        let free = files.iter().filter(|file| !file.is_being_compacted());
+        let free = files.iter().filter(|file| !file.compaction.is_claimed());
         let excess = total_size(free).saturating_sub(self.targets.max_bytes(level));
         let start = self.by_priority(level).first().copied().unwrap_or(0);
         let overlapped = self.overlapping(output_level, self.range(inputs).bounds());

@@ -85,7 +85,7 @@ impl Tree<'_> {
     /// Returns the total compensated size ([`Tree::compensated_size`]), in bytes, of the tables of
     /// a level that are not being compacted.
     fn free_bytes(&self, level: usize) -> u64 {
-        let free = self.files(level).iter().filter(|file| !file.is_being_compacted());
+        let free = self.files(level).iter().filter(|file| !file.compaction.is_claimed());
         free.map(|file| self.compensated_size(file)).fold(0, u64::saturating_add)
     }
 
@@ -94,7 +94,7 @@ impl Tree<'_> {
     /// large tables.
     fn level_0_score(&self) -> f64 {
         let options = self.options();
-        let count = self.files(0).iter().filter(|file| !file.is_being_compacted()).count();
+        let count = self.files(0).iter().filter(|file| !file.compaction.is_claimed()).count();
         let bytes = self.free_bytes(0);
         let trigger = f64::from(options.level0_file_num_compaction_trigger);
         let mut score = count as f64 / trigger;

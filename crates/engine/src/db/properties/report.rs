@@ -44,7 +44,7 @@ pub(crate) fn report_state(family: &ColumnFamily, seconds: f64) -> FamilyState {
     let source = family.super_version();
     let version = source.version();
     let scores = level_scores(version, &family.options(), family.comparator());
-    let is_taken = |file: &&Arc<FileMetadata>| file.is_being_compacted();
+    let is_taken = |file: &&Arc<FileMetadata>| file.compaction.is_claimed();
     let levels = version.levels().iter().zip(scores).map(|(level, score)| LevelState {
         files: level.files().len(),
         files_being_compacted: level.files().iter().filter(is_taken).count(),

@@ -111,7 +111,7 @@ fn key_text(internal_key: &[u8]) -> String {
 }
 
 pub(super) fn open_table_bytes(version: &Version) -> u64 {
-    let open = version.files().filter_map(|(_, file)| file.table.load_arc());
+    let open = version.files().filter_map(|(_, file)| file.reader.get());
     open.map(|table| table.memory() as u64).sum()
 }
 

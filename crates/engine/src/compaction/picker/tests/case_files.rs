@@ -93,7 +93,7 @@ fn run(world: &mut World, line: &str) -> String {
         "snapshot" => world.oldest_snapshot = parse_size(rest),
         "cursor" => set_cursor(world, rest),
         "running" => begin(world, rest),
-        "flag" => world.file(parse_size(rest)).1.set_being_compacted(true),
+        "flag" => world.file(parse_size(rest)).1.compaction.set_claimed(true),
         "end" => world.end(0),
         "pick" => return pick_one(world),
         "pick-all" => return pick_all(world),

@@ -57,7 +57,7 @@ fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
     let mut places = Vec::new();
     for file in &input.files {
         let number = file.number();
-        if file.is_being_compacted() {
+        if file.compaction.is_claimed() {
             return Err(format!("table {number} is being compacted"));
         }
         let place = files.iter().position(|other| Arc::ptr_eq(other, file));

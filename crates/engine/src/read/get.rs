@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tailwater_format::key::{ParsedKey, Sequence};
 
 use crate::column_family::SuperVersion;
-use crate::epoch::{self, FullEpochCell};
+use crate::epoch::{self, FullEpochCell, Guard};
 use crate::error::Result;
 use crate::memtable::MemTable;
 use crate::stats::{Histogram, Recorder, Started, Statistics, Ticker};
 use crate::table::{
-    BlockAccess, FileMetadata, GetCursors, Loading, Lookup, Owner, ReadProfile, Resident, Sink,
-    Step, TableReader, TableStep,
+    AccessResult, BlockAccess, FileMetadata, GetCursors, Loading, Lookup, Missing, Owner,
+    ReadProfile, Resident, Sink, Step, Stop, TableReader,
 };
 
 thread_local! {
@@ -41,7 +41,7 @@ trait TableAccess: BlockAccess {
         file: &Arc<FileMetadata>,
         lookup: &mut Lookup<'_, S>,
         cursors: &mut GetCursors,
-    ) -> Result<TableStep>;
+    ) -> AccessResult<Step, Self>;
 }
 
 impl TableAccess for Resident<'_> {
@@ -52,16 +52,16 @@ impl TableAccess for Resident<'_> {
         file: &Arc<FileMetadata>,
         lookup: &mut Lookup<'_, S>,
         cursors: &mut GetCursors,
-    ) -> Result<TableStep> {
+    ) -> AccessResult<Step, Self> {
         let Some(table) = source.tables().opened(file, self.guard) else {
-            return Ok(TableStep::Unreachable);
+            return Err(Stop::Unreachable(Missing { file: file.cache_id(), block: None }));
         };
         let mark = self.mark();
-        let step = table.get().get(self, lookup, cursors)?;
-        if step == TableStep::Unreachable {
+        let step = table.get().get(self, lookup, cursors);
+        if step.is_err() {
             self.rewind(&mark);
         }
-        Ok(step)
+        step
     }
 }
 
@@ -72,7 +72,7 @@ impl TableAccess for Loading<'_> {
         file: &Arc<FileMetadata>,
         lookup: &mut Lookup<'_, S>,
         cursors: &mut GetCursors,
-    ) -> Result<TableStep> {
+    ) -> Result<Step> {
         let table: Arc<TableReader> = source.tables().open(file, self.0.purpose)?;
         table.get(self, lookup, cursors)
     }
@@ -98,18 +98,15 @@ pub(crate) fn get<S: Sink>(
         let held = current.load(&guard);
         let mut lookup = Lookup::new(user_key, snapshot(), sink);
         let mut progress = Progress::default();
-        let resident = Resident::new(&guard);
-        let done = search(held.get(), &resident, &mut lookup, &mut progress, cursors)?;
-        if let Some(statistics) = statistics {
-            resident.add_to(statistics);
-        }
-        if done && !lookup.needs_blob() {
+        let missing =
+            search_memory(held.get(), &guard, &mut lookup, &mut progress, cursors, statistics)?;
+        if missing.is_none() && !lookup.needs_blob() {
             outcome = Outcome::of(held.get(), &lookup, progress);
             return lookup.finish(held.merge_operator(), |_, _| Ok(Vec::new()));
         }
         let source = held.to_arc();
         drop(guard);
-        finish(&source, done, lookup, progress, profile, cursors, &mut outcome)
+        finish(&source, missing, lookup, progress, profile, cursors, &mut outcome)
     });
     if let (Some(statistics), Some(started)) = (statistics, started) {
         let bytes = matches!(found, Ok(true)).then(|| sink.length() as u64);
@@ -174,13 +171,10 @@ pub(super) fn get_in<S: Sink>(
         let mut lookup = Lookup::new(user_key, snapshot, sink);
         let mut progress = Progress::default();
         let guard = epoch::pin();
-        let resident = Resident::new(&guard);
-        let done = search(source, &resident, &mut lookup, &mut progress, cursors)?;
-        if let Some(statistics) = statistics {
-            resident.add_to(statistics);
-        }
+        let missing =
+            search_memory(source, &guard, &mut lookup, &mut progress, cursors, statistics)?;
         drop(guard);
-        finish(source, done, lookup, progress, profile, cursors, &mut outcome)
+        finish(source, missing, lookup, progress, profile, cursors, &mut outcome)
     });
     if let Some(statistics) = statistics {
         outcome.count_sources(&statistics.recorder());
@@ -188,19 +182,19 @@ pub(super) fn get_in<S: Sink>(
     found
 }
 
-/// Completes a get that has searched the memtables and the table blocks in memory. If this search
-/// did not decide the result (`done` is false), continues the search in files. Then reads the
-/// value's blob, if the value is in a blob file, and merges the operands.
+/// Completes a get that has searched the memtables and the table blocks in memory. If something was
+/// missing there, continues the search in files. Then reads the value's blob, if the value is in a
+/// blob file, and merges the operands.
 fn finish<S: Sink>(
     source: &SuperVersion,
-    done: bool,
+    missing: Option<Missing>,
     mut lookup: Lookup<'_, S>,
     mut progress: Progress,
     profile: &ReadProfile,
     cursors: &mut GetCursors,
     outcome: &mut Outcome,
 ) -> Result<bool> {
-    if !done {
+    if missing.is_some() {
         search(source, &Loading(profile), &mut lookup, &mut progress, cursors)?;
     }
     *outcome = Outcome::of(source, &lookup, progress);
@@ -215,9 +209,31 @@ fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
     result
 }
 
-/// Searches the sources, beginning at `progress`. Returns true when the search is complete. If
-/// `access` cannot provide a block or table that is needed, returns false; `progress` is then at
-/// the source that needs it.
+/// Searches the memtables and the table blocks in memory, and adds what it counted to the
+/// statistics. Returns what is missing in memory; `None` when the search is complete.
+#[inline]
+fn search_memory<S: Sink>(
+    source: &SuperVersion,
+    guard: &Guard,
+    lookup: &mut Lookup<'_, S>,
+    progress: &mut Progress,
+    cursors: &mut GetCursors,
+    statistics: Option<&Statistics>,
+) -> Result<Option<Missing>> {
+    let resident = Resident::new(guard);
+    let missing = match search(source, &resident, lookup, progress, cursors) {
+        Ok(()) => None,
+        Err(Stop::Unreachable(missing)) => Some(missing),
+        Err(Stop::Failed(error)) => return Err(error),
+    };
+    if let Some(statistics) = statistics {
+        resident.add_to(statistics);
+    }
+    Ok(missing)
+}
+
+/// Searches the sources, beginning at `progress`. If `access` cannot provide a block or table that
+/// is needed, `progress` is at the source that needs it.
 #[inline]
 fn search<A: TableAccess, S: Sink>(
     source: &SuperVersion,
@@ -225,10 +241,10 @@ fn search<A: TableAccess, S: Sink>(
     lookup: &mut Lookup<'_, S>,
     progress: &mut Progress,
     cursors: &mut GetCursors,
-) -> Result<bool> {
+) -> AccessResult<(), A> {
     while let Some(memtable) = source.memtables().get(progress.memtables) {
         if search_memtable(memtable, lookup)? == Step::Done || lookup.is_covered() {
-            return Ok(true);
+            return Ok(());
         }
         progress.memtables += 1;
     }
@@ -248,12 +264,9 @@ fn search<A: TableAccess, S: Sink>(
                     && comparator.compare(key, file.largest_user_key()).is_le();
             if overlaps {
                 match access.get(source, file, lookup, cursors)? {
-                    TableStep::Unreachable => return Ok(false),
-                    TableStep::Taken(Step::Done) => return Ok(true),
-                    TableStep::Taken(Step::Continue) if is_first && lookup.is_covered() => {
-                        return Ok(true);
-                    }
-                    TableStep::Taken(Step::Continue) => {}
+                    Step::Done => return Ok(()),
+                    Step::Continue if is_first && lookup.is_covered() => return Ok(()),
+                    Step::Continue => {}
                 }
             }
             progress.file += 1;
@@ -261,12 +274,12 @@ fn search<A: TableAccess, S: Sink>(
         // Checked only after the whole level: the records of a key may continue in the level's next
         // table, and may be newer than a tombstone in the previous table.
         if lookup.is_covered() {
-            return Ok(true);
+            return Ok(());
         }
         progress.level += 1;
         progress.file = 0;
     }
-    Ok(true)
+    Ok(())
 }
 
 #[inline]

@@ -33,8 +33,9 @@ pub(crate) use open_files::OpenFiles;
 pub(crate) use open_shares::OpenShares;
 pub(crate) use open_tables::{OpenReader, OpenTables};
 pub(crate) use reader::{
-    AutoReadAhead, BlockAccess, BlockFile, GetCursors, Kept, Loading, MetaBlockPlacement,
-    ReadProfile, Resident, TableContext, TableIdentity, TableReader, TableStep,
+    AccessResult, AutoReadAhead, BlockAccess, BlockFile, GetCursors, Kept, Loading,
+    MetaBlockPlacement, Missing, ReadProfile, Resident, Stop, TableContext, TableIdentity,
+    TableReader,
 };
 pub use sink::PinnedValue;
 pub(crate) use sink::{Owner, Sink};

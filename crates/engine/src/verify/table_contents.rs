@@ -210,7 +210,7 @@ impl TableCheck<'_> {
         let cursor = &mut self.contents.filter_cursor;
         let (whole, _) = self.table.may_contain(&access, user_key, cursor)?;
         let prefix = self.table.may_contain_prefix(&access, user_key, cursor)?;
-        if (whole == Some(false) || prefix == Some(false)) && !self.contents.filter_denied {
+        if (!whole || !prefix) && !self.contents.filter_denied {
             self.contents.filter_denied = true;
             let shown = user_key.escape_ascii();
             let message = format!("the filter excludes key '{shown}', which the table has");

@@ -190,7 +190,7 @@ impl TableIterator {
         if self.asks_prefix_filter && self.table.filters_by(self.prefixes.as_ref()) {
             let access = Loading(&self.profile);
             let cursor = &mut self.filter_cursor;
-            if self.table.may_contain_prefix(&access, user_key, cursor)? == Some(false) {
+            if !self.table.may_contain_prefix(&access, user_key, cursor)? {
                 self.block = None;
                 return Ok(());
             }

@@ -8,20 +8,22 @@ use tailwater_format::table::BlockHandle;
 use crate::block_cache::BlockKind;
 use crate::error::Result;
 use crate::prefix_extractor::PrefixExtractor;
-use crate::table::reader::{BlockAccess, FilterKind, Loading, Probe, ReadProfile, TableReader};
+use crate::table::reader::{
+    AccessResult, BlockAccess, FilterKind, Loading, Probe, ReadProfile, TableReader,
+};
 
 impl TableReader {
-    /// Whether the table may contain the user key; `None` if a needed block is not accessible. Also
-    /// returns the event that the caller counts if it then finds the key in the table.
+    /// Whether the table may contain the user key. Also returns the event that the caller counts if
+    /// it then finds the key in the table.
     #[inline]
     pub(crate) fn may_contain<A: BlockAccess>(
         &self,
         access: &A,
         user_key: &[u8],
         cursor: &mut IndexCursor,
-    ) -> Result<(Option<bool>, Option<Probe>)> {
+    ) -> AccessResult<(bool, Option<Probe>), A> {
         if matches!(self.filter.kind, FilterKind::None) {
-            return Ok((Some(true), None));
+            return Ok((true, None));
         }
         let (key, absent, possible, present) = if self.filter.whole_keys {
             (user_key, Probe::KeyAbsent, Probe::KeyPossible, Probe::KeyPresent)
@@ -31,30 +33,26 @@ impl TableReader {
                 Some(prefix) => {
                     (prefix, Probe::PrefixAbsent, Probe::PrefixPossible, Probe::PrefixPresent)
                 }
-                None => return Ok((Some(true), None)),
+                None => return Ok((true, None)),
             }
         };
         let has = self.filter_has(access, FilterKey::new(key), user_key, cursor)?;
-        match has {
-            Some(true) => access.count(self, possible),
-            Some(false) => access.count(self, absent),
-            None => {}
-        }
+        access.count(self, if has { possible } else { absent });
         Ok((has, Some(present)))
     }
 
-    /// Whether the table may have a key with the prefix of `user_key`; `None` if a needed block is
-    /// not accessible. Used by iterators that need not show keys with other prefixes.
+    /// Whether the table may have a key with the prefix of `user_key`. Used by iterators that need
+    /// not show keys with other prefixes.
     pub(crate) fn may_contain_prefix<A: BlockAccess>(
         &self,
         access: &A,
         user_key: &[u8],
         cursor: &mut IndexCursor,
-    ) -> Result<Option<bool>> {
+    ) -> AccessResult<bool, A> {
         let prefix = self.filter.prefixes.as_ref().and_then(|prefixes| prefixes.prefix(user_key));
         match prefix {
             Some(prefix) => self.filter_has(access, FilterKey::new(prefix), user_key, cursor),
-            None => Ok(Some(true)),
+            None => Ok(true),
         }
     }
 
@@ -71,9 +69,7 @@ impl TableReader {
         let FilterKind::Partitioned(root) = &self.filter.kind else { return Ok(Vec::new()) };
         let access = Loading(profile);
         let handle = root.handle;
-        let Some(root) = self.meta_block(&access, root, BlockKind::Index)? else {
-            return Ok(Vec::new());
-        };
+        let root = self.meta_block(&access, root, BlockKind::Index)?;
         let mut handles = Vec::new();
         let damaged = |error| self.damaged(handle, error);
         root.walk_index(self.filter_index_format(), damaged, |cursor| {
@@ -95,18 +91,16 @@ impl TableReader {
         key: FilterKey<'_>,
         user_key: &[u8],
         cursor: &mut IndexCursor,
-    ) -> Result<Option<bool>> {
+    ) -> AccessResult<bool, A> {
         match &self.filter.kind {
-            FilterKind::None => Ok(Some(true)),
+            FilterKind::None => Ok(true),
             FilterKind::Full(block) => {
                 let block = self.meta_block(access, block, BlockKind::Filter)?;
-                Ok(block.map(|block| block.may_contain(&key)))
+                Ok(block.may_contain(&key))
             }
             FilterKind::Partitioned(root) => {
                 let handle = root.handle;
-                let Some(root) = self.meta_block(access, root, BlockKind::Index)? else {
-                    return Ok(None);
-                };
+                let root = self.meta_block(access, root, BlockKind::Index)?;
                 let trailer = key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK);
                 let damaged = |error| self.damaged(handle, error);
                 let format = self.filter_index_format();
@@ -117,10 +111,10 @@ impl TableReader {
                     cursor.seek_to_last(root.bytes(), root.layout(), format).map_err(damaged)?;
                 }
                 if !cursor.valid() {
-                    return Ok(Some(true));
+                    return Ok(true);
                 }
                 let partition = access.block(self, cursor.handle(), BlockKind::Filter)?;
-                Ok(partition.map(|partition| partition.may_contain(&key)))
+                Ok(partition.may_contain(&key))
             }
         }
     }

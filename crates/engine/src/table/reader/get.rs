@@ -6,7 +6,7 @@ use tailwater_format::table::BlockHandle;
 
 use crate::block_cache::{BlockKind, BlockRef};
 use crate::error::Result;
-use crate::table::reader::{BlockAccess, TableReader};
+use crate::table::reader::{AccessResult, BlockAccess, TableReader};
 use crate::table::{Lookup, Owner, Sink, Step};
 
 /// Cursors of a point lookup. Each thread keeps them for its next lookup.
@@ -15,16 +15,6 @@ pub(crate) struct GetCursors {
     root: IndexCursor,
     partition: IndexCursor,
     data: Cursor,
-}
-
-/// The outcome of a lookup in one table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TableStep {
-    /// The lookup has searched the table. The field says whether it must continue with older
-    /// sources.
-    Taken(Step),
-    /// A needed block is not accessible. The lookup is as it was before it searched this table.
-    Unreachable,
 }
 
 /// The reason why a lookup in a data block ended.
@@ -40,49 +30,54 @@ enum BlockStep {
 
 impl TableReader {
     /// Passes everything that the table has about the key to `lookup`: first the newest range
-    /// tombstone that covers the key, then the key's records, newest first.
+    /// tombstone that covers the key, then the key's records, newest first. If this fails, the
+    /// lookup can be repeated with another access.
     pub(crate) fn get<A: BlockAccess, S: Sink>(
         &self,
         access: &A,
         lookup: &mut Lookup<'_, S>,
         cursors: &mut GetCursors,
-    ) -> Result<TableStep> {
+    ) -> AccessResult<Step, A> {
+        let mark = lookup.mark();
+        let step = self.search(access, lookup, cursors);
+        if step.is_err() {
+            lookup.rewind(mark);
+        }
+        step
+    }
+
+    #[inline]
+    fn search<A: BlockAccess, S: Sink>(
+        &self,
+        access: &A,
+        lookup: &mut Lookup<'_, S>,
+        cursors: &mut GetCursors,
+    ) -> AccessResult<Step, A> {
         let (may_contain, present) =
             self.may_contain(access, lookup.user_key, &mut cursors.root)?;
-        match may_contain {
-            None => return Ok(TableStep::Unreachable),
-            Some(may_contain) => {
-                // Filters do not contain range tombstones, so these are searched whatever the
-                // filter says.
-                if !self.range_tombstones.is_empty() {
-                    let tombstones = &self.range_tombstones;
-                    lookup.cover(tombstones.covering_sequence(lookup.user_key, lookup.snapshot));
-                }
-                if !may_contain {
-                    return Ok(TableStep::Taken(Step::Continue));
-                }
-            }
+        // Filters do not contain range tombstones, so these are searched whatever the filter says.
+        if !self.range_tombstones.is_empty() {
+            let tombstones = &self.range_tombstones;
+            lookup.cover(tombstones.covering_sequence(lookup.user_key, lookup.snapshot));
         }
-        let mark = lookup.mark();
+        if !may_contain {
+            return Ok(Step::Continue);
+        }
         lookup.met_key = false;
         let step = if self.index.partitioned {
             self.get_partitioned(access, lookup, cursors)?
         } else {
-            let Some(root) = self.index_root(access)? else { return Ok(TableStep::Unreachable) };
+            let root = self.index_root(access)?;
             let handle = self.index_handle();
             let GetCursors { root: index, data, .. } = cursors;
             self.get_through_index(access, &root, handle, lookup, index, data)?
         };
-        if let (Some(present), Some(_), true) = (present, step, lookup.met_key) {
+        if let (Some(present), true) = (present, lookup.met_key) {
             access.count(self, present);
         }
         Ok(match step {
-            None => {
-                lookup.rewind(mark);
-                TableStep::Unreachable
-            }
-            Some(BlockStep::Done) => TableStep::Taken(Step::Done),
-            Some(BlockStep::Passed | BlockStep::Ended) => TableStep::Taken(Step::Continue),
+            BlockStep::Done => Step::Done,
+            BlockStep::Passed | BlockStep::Ended => Step::Continue,
         })
     }
 
@@ -92,8 +87,8 @@ impl TableReader {
         access: &A,
         lookup: &mut Lookup<'_, S>,
         cursors: &mut GetCursors,
-    ) -> Result<Option<BlockStep>> {
-        let Some(root) = self.index_root(access)? else { return Ok(None) };
+    ) -> AccessResult<BlockStep, A> {
+        let root = self.index_root(access)?;
         let GetCursors { root: top, partition, data } = cursors;
         let (bytes, layout, format) = (root.bytes(), root.layout(), self.index.format);
         let damaged = |error| self.damaged(self.index_handle(), error);
@@ -101,15 +96,13 @@ impl TableReader {
             .map_err(damaged)?;
         while top.valid() {
             let handle = top.handle();
-            let Some(block) = access.block(self, handle, BlockKind::Index)? else {
-                return Ok(None);
-            };
+            let block = access.block(self, handle, BlockKind::Index)?;
             match self.get_through_index(access, &block, handle, lookup, partition, data)? {
-                Some(BlockStep::Ended) => top.next(bytes, layout, format).map_err(damaged)?,
+                BlockStep::Ended => top.next(bytes, layout, format).map_err(damaged)?,
                 step => return Ok(step),
             }
         }
-        Ok(Some(BlockStep::Ended))
+        Ok(BlockStep::Ended)
     }
 
     /// Searches the data blocks to which an index block, at `handle`, refers.
@@ -121,23 +114,21 @@ impl TableReader {
         lookup: &mut Lookup<'_, S>,
         cursor: &mut IndexCursor,
         data: &mut Cursor,
-    ) -> Result<Option<BlockStep>> {
+    ) -> AccessResult<BlockStep, A> {
         let format = self.index.format;
         let damaged = |error| self.damaged(handle, error);
         self.seek_index(index, format, cursor, lookup.user_key, lookup.seek_trailer())
             .map_err(damaged)?;
         while cursor.valid() {
-            let Some(block) = access.block(self, cursor.handle(), BlockKind::Data)? else {
-                return Ok(None);
-            };
+            let block = access.block(self, cursor.handle(), BlockKind::Data)?;
             match self.get_in_block(&block, cursor.handle(), lookup, data)? {
                 BlockStep::Ended => {
                     cursor.next(index.bytes(), index.layout(), format).map_err(damaged)?;
                 }
-                step => return Ok(Some(step)),
+                step => return Ok(step),
             }
         }
-        Ok(Some(BlockStep::Ended))
+        Ok(BlockStep::Ended)
     }
 
     /// Passes the key's records in one data block to the lookup.

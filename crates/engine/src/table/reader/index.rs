@@ -11,7 +11,7 @@ use tailwater_format::{self as format, Comparator};
 use crate::block_cache::{Block, BlockKind, BlockRef};
 use crate::cache::Cached;
 use crate::error::Result;
-use crate::table::reader::{BlockAccess, MetaBlock, ReadProfile, TableReader};
+use crate::table::reader::{AccessResult, BlockAccess, MetaBlock, ReadProfile, TableReader};
 
 /// Compares an internal key with another one that is given as user key and trailer.
 #[inline(always)]
@@ -95,9 +95,9 @@ impl TableReader {
         access: &'a A,
         block: &'a MetaBlock,
         kind: BlockKind,
-    ) -> Result<Option<BlockRef<'a>>> {
+    ) -> AccessResult<BlockRef<'a>, A> {
         match &block.kept {
-            Some(kept) => Ok(Some(BlockRef::Borrowed(kept))),
+            Some(kept) => Ok(BlockRef::Borrowed(kept)),
             None => access.block(self, block.handle, kind),
         }
     }
@@ -107,7 +107,7 @@ impl TableReader {
     pub(super) fn index_root<'a, A: BlockAccess>(
         &'a self,
         access: &'a A,
-    ) -> Result<Option<BlockRef<'a>>> {
+    ) -> AccessResult<BlockRef<'a>, A> {
         self.meta_block(access, &self.index.root, BlockKind::Index)
     }
 

@@ -29,9 +29,11 @@ use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::stats::{ReaderMemory, Statistics, Ticker};
 use crate::table::OpenPermit;
 
-pub(crate) use access::{BlockAccess, Loading, Probe, ReadProfile, Resident};
+pub(crate) use access::{
+    AccessResult, BlockAccess, Loading, Missing, Probe, ReadProfile, Resident, Stop,
+};
 pub(crate) use fetch::BlockFile;
-pub(crate) use get::{GetCursors, TableStep};
+pub(crate) use get::GetCursors;
 pub(crate) use index::compare_to;
 pub(crate) use open::TableIdentity;
 

@@ -9,7 +9,7 @@ use tailwater_io::Purpose;
 use crate::block_cache::{Block, BlockKind, BlockRef};
 use crate::cache::{Cached, Inserted, Key, Priority};
 use crate::epoch::{self, Guard};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::stats::{Histogram, Statistics, Ticker};
 use crate::table::reader::index::prepare_index;
 use crate::table::reader::{Index, TableReader};
@@ -28,16 +28,45 @@ pub(crate) struct ReadProfile {
 /// The kinds of access to blocks: [`Resident`] for blocks in memory only, [`Loading`] also from the
 /// file.
 pub(crate) trait BlockAccess {
-    /// Returns the block at `handle`; `None` if this kind of access cannot provide the block.
+    /// The reason why a search cannot continue.
+    type Stop: From<Error>;
+
+    /// Returns the block at `handle`.
     fn block<'a>(
         &'a self,
         table: &'a TableReader,
         handle: BlockHandle,
         kind: BlockKind,
-    ) -> Result<Option<BlockRef<'a>>>;
+    ) -> AccessResult<BlockRef<'a>, Self>;
 
     /// Counts an event of a get in `table`.
     fn count(&self, table: &TableReader, probe: Probe);
+}
+
+/// The result of a search with access of type `A`.
+pub(crate) type AccessResult<T, A> = std::result::Result<T, <A as BlockAccess>::Stop>;
+
+/// The reason why a search in memory cannot continue.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The search needs something that is not in memory.
+    Unreachable(Missing),
+    Failed(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What a search needs and does not find in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// Identifies the table's file in the block cache.
+    pub(crate) file: u64,
+    /// Offset and size of the missing block; `None` if the table is not open.
+    pub(crate) block: Option<BlockHandle>,
 }
 
 /// The events that are counted while a get searches tables.
@@ -157,23 +186,26 @@ impl<'g> Resident<'g> {
 }
 
 impl BlockAccess for Resident<'_> {
+    type Stop = Stop;
+
     #[inline]
     fn block<'a>(
         &'a self,
         table: &'a TableReader,
         handle: BlockHandle,
         kind: BlockKind,
-    ) -> Result<Option<BlockRef<'a>>> {
-        let Some(cache) = &table.context.block_cache else { return Ok(None) };
-        let block = cache.blocks.lookup(table.cache_key(handle), self.guard);
-        if let Some(block) = &block {
-            self.count(table, Probe::hit(kind));
-            if table.context.statistics.is_some() {
-                let bytes = &self.counts.cached_bytes;
-                bytes.set(bytes.get() + block.charge() as u64);
-            }
+    ) -> AccessResult<BlockRef<'a>, Self> {
+        let key = table.cache_key(handle);
+        let cache = table.context.block_cache.as_ref();
+        let Some(block) = cache.and_then(|cache| cache.blocks.lookup(key, self.guard)) else {
+            return Err(Stop::Unreachable(Missing { file: key.file, block: Some(handle) }));
+        };
+        self.count(table, Probe::hit(kind));
+        if table.context.statistics.is_some() {
+            let bytes = &self.counts.cached_bytes;
+            bytes.set(bytes.get() + block.charge() as u64);
         }
-        Ok(block.map(BlockRef::Borrowed))
+        Ok(BlockRef::Borrowed(block))
     }
 
     #[inline]
@@ -187,13 +219,15 @@ impl BlockAccess for Resident<'_> {
 pub(crate) struct Loading<'o>(pub(crate) &'o ReadProfile);
 
 impl BlockAccess for Loading<'_> {
+    type Stop = Error;
+
     fn block<'a>(
         &'a self,
         table: &'a TableReader,
         handle: BlockHandle,
         kind: BlockKind,
-    ) -> Result<Option<BlockRef<'a>>> {
-        table.load(handle, kind, self.0).map(|block| Some(BlockRef::Owned(block)))
+    ) -> Result<BlockRef<'a>> {
+        table.load(handle, kind, self.0).map(BlockRef::Owned)
     }
 
     fn count(&self, table: &TableReader, probe: Probe) {

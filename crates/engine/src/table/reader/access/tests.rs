@@ -1,13 +1,15 @@
-//! Tests of the statistics of block reads by compactions, and of redundant inserts into the block
-//! cache.
+//! Tests of the statistics of block reads by compactions, of redundant inserts into the block
+//! cache, and of searches that lack a block.
 
 use std::sync::Arc;
 
+use tailwater_format::key::MAX_SEQUENCE;
 use tailwater_io::sim::SimStorage;
 
 use super::*;
 use crate::db::Db;
 use crate::open_options::OpenOptions;
+use crate::table::{GetCursors, Lookup, Step};
 use crate::write::WriteOptions;
 
 /// Checks that inserting a block that is already in the block cache is counted as a redundant
@@ -48,4 +50,37 @@ fn redundant_inserts_and_compaction_misses_have_their_own_counts() {
     let reads = |name: &str| statistics.histogram(name).expect("a histogram").count;
     assert_eq!(reads("rocksdb.read.block.compaction.micros"), 6);
     assert_eq!(reads("rocksdb.read.block.get.micros"), 0);
+}
+
+/// Checks that a search in memory names the block that it lacks, and that the search succeeds once
+/// the block is in the cache.
+#[test]
+fn a_search_in_memory_names_the_missing_block() {
+    let mut options = OpenOptions::with_storage(Arc::new(SimStorage::new(1)));
+    options.set_inline_background(true);
+    options.set_from_string("create_if_missing=true").expect("options");
+    let db = Db::open("/db", &options).expect("a database");
+    let family = db.cf_handle("default").expect("a family");
+    db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
+    db.flush_cf(&family).expect("a flush");
+    let source = family.super_version();
+    let (_, file) = source.version().files().next().expect("a table");
+    let table = source.tables().open(file, Purpose::UserRead).expect("a table");
+    let profile =
+        ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
+    let mut handles = Vec::new();
+    table.for_each_data_block(&profile, |_, handle| handles.push(handle)).expect("an index");
+    let search = || {
+        let (guard, mut value) = (epoch::pin(), Vec::new());
+        let mut lookup = Lookup::new(b"a", MAX_SEQUENCE, &mut value);
+        table.get(&Resident::new(&guard), &mut lookup, &mut GetCursors::default())
+    };
+    match search() {
+        Err(Stop::Unreachable(missing)) => {
+            assert_eq!(missing, Missing { file: file.cache_id(), block: Some(handles[0]) });
+        }
+        found => panic!("{found:?}"),
+    }
+    table.load(handles[0], BlockKind::Data, &profile).expect("a block");
+    assert!(matches!(search(), Ok(Step::Done)));
 }

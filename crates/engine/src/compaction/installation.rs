@@ -11,7 +11,7 @@ use super::stalls::update_stalls;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handover::TableHandover;
 use crate::table::{FileMetadata, HandedOver, WarmInstallation};
-use crate::version::Compaction;
+use crate::version::{Compaction, CompactionKind};
 
 impl CompactionScheduler {
     /// Replaces the inputs with the outputs. Records up to the sequence number `settled_through`
@@ -73,7 +73,7 @@ impl CompactionScheduler {
     /// Removes the outputs of a compaction that is not installed. If a file cannot be removed, the
     /// next open removes it.
     fn remove_outputs(&self, claim: &Claim<'_>, outputs: &[Arc<FileMetadata>]) {
-        if claim.compaction.is_move {
+        if claim.compaction.kind == CompactionKind::Move {
             return;
         }
         let tables = &claim.settings.readers.tables;
@@ -92,7 +92,11 @@ impl CompactionScheduler {
         let bytes: u64 = outputs.iter().map(|output| output.size).sum();
         self.context.info_log.info(format_args!(
             "{} tables of '{}' ({:?}): {} into {} in level {}, {bytes} bytes",
-            if compaction.is_move { "moved" } else { "compacted" },
+            match compaction.kind {
+                CompactionKind::Move => "moved",
+                CompactionKind::Merge => "compacted",
+                CompactionKind::Drop => "dropped",
+            },
             family.name(),
             compaction.reason,
             inputs.join(" and "),
@@ -125,7 +129,7 @@ fn edit(
 /// Returns the metadata of a compaction's outputs. In a move, the outputs are the input tables, in
 /// the order in which [`moved`] returns them.
 fn new_tables(compaction: &Compaction, outputs: &[NewFile]) -> Vec<Arc<FileMetadata>> {
-    if !compaction.is_move {
+    if compaction.kind != CompactionKind::Move {
         return outputs.iter().map(|output| Arc::new(FileMetadata::new(output.clone()))).collect();
     }
     let moved = compaction.files().zip(outputs);

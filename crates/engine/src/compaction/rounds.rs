@@ -23,7 +23,7 @@ use crate::panics;
 use crate::stats::LevelFigures;
 use crate::table::builder::TableCompression;
 use crate::table::table_buffers;
-use crate::version::{Compaction, Reason};
+use crate::version::{Compaction, CompactionKind, Reason};
 
 /// Number of attempts at a compaction whose outputs could not be written. Each attempt writes new
 /// files.
@@ -155,7 +155,13 @@ impl CompactionScheduler {
     /// Runs a compaction and installs its result.
     pub(super) fn compact(&self, claim: &Claim<'_>) -> Result<()> {
         let _own = WorkingThread::begin(self.context.shared.opening);
-        self.run_and_install(claim)?;
+        match claim.compaction.kind {
+            CompactionKind::Move => self.move_tables(claim)?,
+            CompactionKind::Merge => self.merge_tables(claim)?,
+            CompactionKind::Drop => {
+                self.install_compaction(claim, Vec::new(), 0, Vec::new(), Vec::new())?;
+            }
+        }
         if self.context.background.compaction_retries().succeeded(claim.family.id()) {
             let name = claim.family.name();
             self.context.info_log.info(format_args!("compactions of '{name}' succeed again"));
@@ -163,15 +169,15 @@ impl CompactionScheduler {
         Ok(())
     }
 
-    fn run_and_install(&self, claim: &Claim<'_>) -> Result<()> {
-        if claim.compaction.is_move {
-            let outputs = moved(&claim.compaction);
-            let bytes = outputs.iter().map(|output| output.size).sum();
-            self.install_compaction(claim, outputs, 0, Vec::new(), Vec::new())?;
-            let levels = &claim.family.statistics().levels;
-            levels.record_move(claim.compaction.output_level, bytes);
-            return Ok(());
-        }
+    fn move_tables(&self, claim: &Claim<'_>) -> Result<()> {
+        let outputs = moved(&claim.compaction);
+        let bytes = outputs.iter().map(|output| output.size).sum();
+        self.install_compaction(claim, outputs, 0, Vec::new(), Vec::new())?;
+        claim.family.statistics().levels.record_move(claim.compaction.output_level, bytes);
+        Ok(())
+    }
+
+    fn merge_tables(&self, claim: &Claim<'_>) -> Result<()> {
         let begun_ns = self.context.clock.monotonic_ns();
         self.context.readers.generations().pass(begun_ns);
         let mut tries_left = TRIES;

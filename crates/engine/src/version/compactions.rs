@@ -17,8 +17,7 @@ pub(crate) struct Compaction {
     pub(crate) output_level: usize,
     /// The reason for the compaction.
     pub(crate) reason: Reason,
-    /// Whether the input tables only change their level, without being rewritten.
-    pub(crate) is_move: bool,
+    pub(crate) kind: CompactionKind,
     /// Whether no level below the output level, and no older table of level 0, has a key in the
     /// range of the inputs.
     pub(crate) is_bottommost: bool,
@@ -32,6 +31,18 @@ pub(crate) struct Compaction {
     pub(crate) max_overlap_bytes: u64,
     /// Maximum number of parts of this compaction that run concurrently.
     pub(crate) max_subcompactions: usize,
+}
+
+/// What a compaction does with its input tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CompactionKind {
+    /// They change their level, without being rewritten.
+    Move,
+    /// They are merged into new tables.
+    Merge,
+    /// They are removed together with their records.
+    #[expect(dead_code, reason = "the picker never drops tables")]
+    Drop,
 }
 
 /// The input tables of one level.
@@ -73,8 +84,7 @@ impl Compaction {
     /// Marks the input tables as being compacted, or as free again. They must be marked before
     /// another compaction is picked, and freed when this one has ended, even if it failed.
     pub(crate) fn mark_inputs(&self, being_compacted: bool) {
-        let files = self.inputs.iter().flat_map(|input| &input.files);
-        files.for_each(|file| file.compaction.set_claimed(being_compacted));
+        self.files().for_each(|file| file.compaction.set_claimed(being_compacted));
     }
 
     /// Returns the first input level.
@@ -84,9 +94,8 @@ impl Compaction {
 
     /// Returns the smallest and the largest user key of the input tables.
     pub(crate) fn user_keys(&self, comparator: &Comparator) -> Option<(&[u8], &[u8])> {
-        let files = || self.inputs.iter().flat_map(|input| &input.files);
-        let smallest = files().map(|file| file.smallest_user_key());
-        let largest = files().map(|file| file.largest_user_key());
+        let smallest = self.files().map(|file| file.smallest_user_key());
+        let largest = self.files().map(|file| file.largest_user_key());
         let smallest = smallest.min_by(|a, b| comparator.compare(a, b))?;
         let largest = largest.max_by(|a, b| comparator.compare(a, b))?;
         Some((smallest, largest))

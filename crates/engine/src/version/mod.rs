@@ -19,7 +19,9 @@ mod turns;
 
 pub(crate) use blob_file::BlobFileMetadata;
 pub(crate) use builder::VersionBuilder;
-pub(crate) use compactions::{CompactCursors, Compaction, CompactionState, InputLevel, Reason};
+pub(crate) use compactions::{
+    CompactCursors, Compaction, CompactionKind, CompactionState, InputLevel, Reason,
+};
 pub(crate) use installation::{Installation, Installed, Versions, Written};
 pub(crate) use level::Level;
 pub(crate) use manifest_writer::{ManifestLimits, set_current, write_manifest, write_whole};

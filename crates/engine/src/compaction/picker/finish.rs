@@ -14,7 +14,7 @@ use crate::compaction::picker::level_targets::multiply;
 use crate::compaction::picker::tree::{Files, Tree, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionPriority, CompactionStyle};
 use crate::table::builder::TableCompression;
-use crate::version::{Compaction, InputLevel, Reason};
+use crate::version::{Compaction, CompactionKind, InputLevel, Reason};
 
 /// A compaction whose inputs are final, and whose other properties are not derived yet.
 pub(super) struct Parts<'a> {
@@ -54,7 +54,10 @@ impl<'a> Tree<'a> {
             inputs: inputs.collect(),
             output_level: parts.output_level,
             reason: parts.reason,
-            is_move: self.is_move(&parts),
+            kind: match self.is_move(&parts) {
+                true => CompactionKind::Move,
+                false => CompactionKind::Merge,
+            },
             is_bottommost,
             grandparents: parts.grandparents.iter().copied().map(Arc::clone).collect(),
             max_output_file_bytes,

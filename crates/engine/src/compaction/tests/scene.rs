@@ -31,7 +31,7 @@ use crate::read;
 use crate::read::ReadOptions;
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
 use crate::table::{FileMetadata, NewFiles, OpenBudget, ReadPlan, ReadProfile};
-use crate::version::{Compaction, InputLevel, Reason, Version, VersionBuilder};
+use crate::version::{Compaction, CompactionKind, InputLevel, Reason, Version, VersionBuilder};
 
 /// Number of levels of a version.
 const LEVELS: usize = 7;
@@ -255,7 +255,7 @@ impl Scene {
             inputs,
             output_level,
             reason: Reason::ManualCompaction,
-            is_move: false,
+            kind: CompactionKind::Merge,
             is_bottommost,
             max_output_file_bytes: self.max_output_file_bytes,
             max_overlap_bytes: self.max_overlap_bytes,

@@ -12,7 +12,7 @@ use crate::ingest::IngestOptions;
 use crate::ingest::external_file::ExternalFile;
 use crate::options::CompactionStyle;
 use crate::table::FileMetadata;
-use crate::version::{Compaction, InputLevel, Reason, Version, VersionBuilder};
+use crate::version::{Compaction, CompactionKind, InputLevel, Reason, Version, VersionBuilder};
 
 /// `LAST` is the highest sequence number assigned before the ingestion, and `LEVELS` the number of
 /// levels.
@@ -123,7 +123,7 @@ fn compaction(text: &str) -> Arc<Compaction> {
         inputs: vec![InputLevel { level: 0, files: vec![Arc::new(file)] }],
         output_level: level.parse().expect("a number"),
         reason: Reason::LevelL0FilesNum,
-        is_move: false,
+        kind: CompactionKind::Merge,
         is_bottommost: false,
         grandparents: Vec::new(),
         max_output_file_bytes: 1,

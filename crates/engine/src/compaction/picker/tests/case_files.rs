@@ -19,7 +19,7 @@ use crate::compaction::picker::{
     needs_compaction, next_cursor, next_due_s, next_step, output_path, pending_compaction_bytes,
     pick, pick_range,
 };
-use crate::version::{Compaction, InputLevel, Reason};
+use crate::version::{Compaction, CompactionKind, InputLevel, Reason};
 
 #[test]
 fn the_picker_matches_the_case_files() {
@@ -155,7 +155,7 @@ fn begin(world: &mut World, text: &str) {
         inputs,
         output_level: output_level.parse().unwrap(),
         reason: Reason::LevelMaxLevelSize,
-        is_move: false,
+        kind: CompactionKind::Merge,
         is_bottommost: false,
         grandparents: Vec::new(),
         max_output_file_bytes: 64 << 20,

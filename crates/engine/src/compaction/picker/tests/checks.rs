@@ -6,7 +6,7 @@ use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
 
 use super::world::World;
 use crate::table::FileMetadata;
-use crate::version::{Compaction, InputLevel};
+use crate::version::{Compaction, CompactionKind, InputLevel};
 
 /// Whether a table's largest key is the end of a range tombstone. The table has no record of that
 /// user key, since the end is exclusive.
@@ -201,7 +201,7 @@ fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String
 /// If tables are moved without a merge, checks that all are of one level and do not overlap each
 /// other. [`check_outputs`] checks the overlaps with the output level.
 fn check_move(world: &World, compaction: &Compaction) -> Result<(), String> {
-    if !compaction.is_move {
+    if compaction.kind != CompactionKind::Move {
         return Ok(());
     }
     let [input] = &compaction.inputs[..] else {

@@ -11,7 +11,7 @@ use tailwater_format::version_edit::NewFile;
 
 use super::world::{exclusive_end, internal_key};
 use crate::table::{FileMetadata, FileStatistics};
-use crate::version::Compaction;
+use crate::version::{Compaction, CompactionKind};
 
 /// Parses a table and its statistics from a line.
 pub(super) fn parse_table(line: &str) -> (NewFile, Option<FileStatistics>) {
@@ -96,7 +96,7 @@ pub(super) fn describe(compaction: &Compaction, max_compaction_bytes: u64) -> St
         .collect();
     let mut text =
         format!("{} -> L{}, {:?}", inputs.join(" + "), compaction.output_level, compaction.reason);
-    if compaction.is_move {
+    if compaction.kind == CompactionKind::Move {
         text.push_str(", move");
     }
     if compaction.is_bottommost {

@@ -12,7 +12,7 @@ use crate::options::{
     ColumnFamilyOptions, DbOptions, sanitize_column_family, sanitize_database, set_from_string,
 };
 use crate::table::FileMetadata;
-use crate::version::{CompactCursors, Compaction, Version, VersionBuilder};
+use crate::version::{CompactCursors, Compaction, CompactionKind, Version, VersionBuilder};
 
 /// A column family whose tables have metadata but no files.
 pub(super) struct World {
@@ -124,7 +124,7 @@ impl World {
         let level = u32::try_from(compaction.output_level).unwrap();
         let files: Vec<&NewFile> =
             compaction.inputs.iter().flat_map(|i| &i.files).map(|f| f.added()).collect();
-        if compaction.is_move {
+        if compaction.kind == CompactionKind::Move {
             return files.into_iter().map(|file| NewFile { level, ..file.clone() }).collect();
         }
         let order = |a: &&NewFile, b: &&NewFile| {

@@ -9,7 +9,7 @@ use super::choice::{DataBlockIndexType, IndexSearchType, PinningTier, Prepopulat
 use super::error::{Error, Result};
 use super::object::{CacheCapacity, FilterPolicy, ObjectName};
 use super::schema::OptionTable;
-use super::value::OptionValue;
+use super::value::{OptionValue, ValueKind};
 
 const NO_PARTS: &str = "filters and indexes are written unpartitioned";
 const NO_OWN_INDEX: &str = "new tables have no user-defined index, and none is used";
@@ -187,6 +187,8 @@ impl BlockBasedTableOptions {
 /// an option string in which `id` is the name of the table format. Options that the text does not
 /// name get their defaults.
 impl OptionValue for BlockBasedTableOptions {
+    const KIND: ValueKind = ValueKind::Group;
+
     fn set(&mut self, text: &str) -> Result<()> {
         let mut options = Self::default();
         options.set_named(text)?;

@@ -407,7 +407,7 @@ fn within<T: OptionValue + PartialOrd + Display>(
 fn refuse(
     is_invalid: bool,
     option: &str,
-    value: &dyn OptionValue,
+    value: &impl OptionValue,
     why: &'static str,
 ) -> Result<()> {
     if !is_invalid {

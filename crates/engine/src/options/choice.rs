@@ -8,18 +8,19 @@ use tailwater_format::table::IndexType;
 use tailwater_format::version_edit::Temperature;
 
 use super::error::{Error, Result};
-use super::value::OptionValue;
+use super::value::{OptionValue, ValueKind};
 
 /// Implements [`OptionValue`] for a type whose values have fixed names.
 macro_rules! choice_names {
     ($type:ty { $($name:literal = $value:expr),* $(,)? }) => {
         impl OptionValue for $type {
+            const KIND: ValueKind = ValueKind::Enum(&[$($name),*]);
+
             fn set(&mut self, text: &str) -> Result<()> {
-                const NAMES: &[&str] = &[$($name),*];
                 *self = match strip_outer_braces(text) {
                     $($name => $value,)*
                     _ => {
-                        let expected = format!("one of {}", NAMES.join(", "));
+                        let expected = format!("one of {}", [$($name),*].join(", "));
                         return Err(Error::malformed(text, expected));
                     }
                 };

@@ -5,7 +5,7 @@ use tailwater_format::version_edit::Temperature;
 
 use super::choice::StopStyle;
 use super::error::{Error, Result};
-use super::value::OptionValue;
+use super::schema::OptionTable;
 
 const NO_DICTIONARIES: &str = "tables are written without dictionaries";
 const NO_TIERS: &str = "files are not sorted by temperature";
@@ -59,26 +59,19 @@ group_value!(CompressionOptions, set_without_names);
 fn set_without_names(options: &mut CompressionOptions, text: &str) -> Result<()> {
     let malformed = || Error::malformed(text, "3 to 9 values separated by colons");
     let values: Vec<&str> = text.split(':').collect();
-    let mut targets: Vec<&mut dyn OptionValue> = vec![
-        &mut options.window_bits,
-        &mut options.level,
-        &mut options.strategy,
-        &mut options.max_dict_bytes,
-        &mut options.zstd_max_train_bytes,
-    ];
+    let mut names =
+        vec!["window_bits", "level", "strategy", "max_dict_bytes", "zstd_max_train_bytes"];
     if values.len() != 6 {
-        targets.push(&mut options.parallel_threads);
+        names.push("parallel_threads");
     }
-    targets.extend([
-        &mut options.enabled as &mut dyn OptionValue,
-        &mut options.max_dict_buffer_bytes,
-        &mut options.use_zstd_dict_trainer,
-    ]);
-    if values.len() < 3 || values.len() > targets.len() {
+    names.extend(["enabled", "max_dict_buffer_bytes", "use_zstd_dict_trainer"]);
+    if values.len() < 3 || values.len() > names.len() {
         return Err(malformed());
     }
-    for (target, value) in targets.into_iter().zip(values) {
-        target.set(value)?;
+    for (name, value) in names.iter().zip(values) {
+        if let Some(info) = CompressionOptions::table().iter().find(|info| info.name == *name) {
+            (info.set)(options, value)?;
+        }
     }
     Ok(())
 }

@@ -76,4 +76,4 @@ pub use tailwater_format::record_log::RecoveryMode;
 pub use tailwater_format::table::IndexType;
 #[doc(inline)]
 pub use tailwater_format::version_edit::Temperature;
-pub use value::OptionValue;
+pub use value::{OptionValue, ValueKind};

@@ -6,7 +6,7 @@
 use tailwater_format::options_text::{escape, parse_option_string, strip_outer_braces, unescape};
 
 use super::error::{Error, Problem, Result, nearest};
-use super::value::OptionValue;
+use super::value::{OptionValue, ValueKind};
 
 /// The text of an option that names no object.
 const NONE: &str = "nullptr";
@@ -71,6 +71,8 @@ fn is_braced_well(text: &str) -> bool {
 }
 
 impl OptionValue for ObjectName {
+    const KIND: ValueKind = ValueKind::Object;
+
     fn set(&mut self, text: &str) -> Result<()> {
         let mut unescaped = unescape(text);
         if !is_braced_well(unescaped.trim()) {
@@ -118,6 +120,8 @@ pub enum PrefixExtractor {
 }
 
 impl OptionValue for PrefixExtractor {
+    const KIND: ValueKind = ValueKind::Object;
+
     fn set(&mut self, text: &str) -> Result<()> {
         let text = unescape(text);
         let id = object_id(&text);
@@ -249,6 +253,8 @@ fn is_name(text: &str) -> bool {
 }
 
 impl OptionValue for FilterPolicy {
+    const KIND: ValueKind = ValueKind::Object;
+
     fn set(&mut self, text: &str) -> Result<()> {
         let text = unescape(text);
         let mut policy = Self::parse(object_id(&text))?;
@@ -310,6 +316,8 @@ pub enum CacheCapacity {
 }
 
 impl OptionValue for CacheCapacity {
+    const KIND: ValueKind = ValueKind::Object;
+
     fn set(&mut self, text: &str) -> Result<()> {
         if !text.contains('=') {
             return match strip_outer_braces(text) {

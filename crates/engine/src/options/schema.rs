@@ -12,6 +12,7 @@ use std::fmt;
 use tailwater_format::options_text::parse_option_string;
 
 use super::error::{Error, Problem, Result, nearest};
+use super::value::ValueKind;
 
 /// When an option can be changed, and whether it is written to the OPTIONS file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +61,8 @@ pub struct OptionInfo<T: 'static> {
     pub name: &'static str,
     /// The documentation of the option.
     pub about: &'static str,
+    /// The kind of the option's values.
+    pub kind: ValueKind,
     /// When the option can be changed, and whether it is written to the OPTIONS file.
     pub mutability: Mutability,
     /// The effect of setting the option.
@@ -292,6 +295,7 @@ macro_rules! option_table {
                     $($crate::options::OptionInfo {
                         name: option_name!($field $($text)?),
                         about: concat!($($doc),+),
+                        kind: <$type as OptionValue>::KIND,
                         mutability: $crate::options::Mutability::$mutability,
                         verdict: $verdict,
                         set: |options, text| OptionValue::set(&mut options.$field, text),
@@ -343,6 +347,8 @@ macro_rules! option_name {
 macro_rules! group_value {
     ($group:ty, $without_names:expr) => {
         impl $crate::options::value::OptionValue for $group {
+            const KIND: $crate::options::ValueKind = $crate::options::ValueKind::Group;
+
             fn set(&mut self, text: &str) -> $crate::options::Result<()> {
                 if text.contains('=') {
                     return $crate::options::OptionTable::set_from_string(self, text);

@@ -8,8 +8,38 @@ use tailwater_format::options_text::{escape, split_list, strip_outer_braces, une
 
 use super::error::{Error, Result};
 
+/// The kind of an option's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ValueKind {
+    /// `true` or `false`.
+    Bool,
+    /// A whole number.
+    Integer {
+        /// The lowest number, below 0 for a signed type.
+        min: i128,
+        /// The highest number.
+        max: i128,
+    },
+    /// A finite 64-bit floating-point number.
+    Float,
+    /// Any text.
+    String,
+    /// One of these names.
+    Enum(&'static [&'static str]),
+    /// A list of values of a kind.
+    List(&'static Self),
+    /// A group of options, itself an [`OptionTable`](super::OptionTable).
+    Group,
+    /// The name of an object, such as a comparator, or its name and options.
+    Object,
+}
+
 /// A type of option values.
 pub trait OptionValue {
+    /// The kind of the values.
+    const KIND: ValueKind;
+
     /// Sets the value from `text`. For a group of options, sets only the options that `text` names.
     /// If `text` is refused, `self` may be partly changed.
     ///
@@ -32,6 +62,8 @@ pub trait OptionValue {
 }
 
 impl OptionValue for bool {
+    const KIND: ValueKind = ValueKind::Bool;
+
     fn set(&mut self, text: &str) -> Result<()> {
         *self = match strip_outer_braces(text) {
             "true" | "1" => true,
@@ -63,6 +95,9 @@ fn parse_number(text: &str) -> Option<i128> {
 macro_rules! number_value {
     ($($type:ty: $expected:literal),*) => {
         $(impl OptionValue for $type {
+            const KIND: ValueKind =
+                ValueKind::Integer { min: Self::MIN as i128, max: Self::MAX as i128 };
+
             fn set(&mut self, text: &str) -> Result<()> {
                 let number = parse_number(text).and_then(|number| Self::try_from(number).ok());
                 *self = number.ok_or_else(|| Error::malformed(text, $expected))?;
@@ -85,6 +120,8 @@ number_value! {
 }
 
 impl OptionValue for f64 {
+    const KIND: ValueKind = ValueKind::Float;
+
     fn set(&mut self, text: &str) -> Result<()> {
         let number = strip_outer_braces(text).parse::<Self>().ok();
         *self = number
@@ -99,6 +136,8 @@ impl OptionValue for f64 {
 }
 
 impl OptionValue for String {
+    const KIND: ValueKind = ValueKind::String;
+
     fn set(&mut self, text: &str) -> Result<()> {
         *self = unescape(strip_outer_braces(text));
         Ok(())
@@ -111,6 +150,8 @@ impl OptionValue for String {
 
 /// A list. Its items are separated by `:`. An item that contains a `:` is in braces.
 impl<T: OptionValue + Default> OptionValue for Vec<T> {
+    const KIND: ValueKind = ValueKind::List(&T::KIND);
+
     fn set(&mut self, text: &str) -> Result<()> {
         let mut items = Self::new();
         for item in split_list(text, ':')? {

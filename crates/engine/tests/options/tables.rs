@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tailwater::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
     FifoCompactionOptions, MetadataCacheOptions, Mutability, OptionTable, TailwaterOptions,
-    UniversalCompactionOptions, Verdict,
+    UniversalCompactionOptions, ValueKind, Verdict,
 };
 
 /// Every option name that RocksDB 11.8.1 registers, with the group of the option.
@@ -89,4 +89,44 @@ fn the_former_name_of_low_priority_compactions_is_an_alias() {
     let options = TailwaterOptions::from_text("quiet_background=true\n").unwrap();
     assert!(options.low_priority_compactions);
     assert!(options.to_text().unwrap().contains("\nlow_priority_compactions=true\n"));
+}
+
+/// Checks that the options of a group accept the values of their kinds and no others.
+fn check_kinds<T: OptionTable + Default>() {
+    for info in T::table() {
+        let (name, kind) = (info.name, info.kind);
+        let accepts = |text: &str| T::default().set_option(name, text).is_ok();
+        match kind {
+            ValueKind::Bool => assert!(accepts("true") && accepts("0") && !accepts("2"), "{name}"),
+            ValueKind::Integer { min, max } => {
+                for (number, is_within) in
+                    [(min - 1, false), (min, true), (max, true), (max + 1, false)]
+                {
+                    assert_eq!(accepts(&number.to_string()), is_within, "{name}={number}");
+                }
+            }
+            ValueKind::Float => assert!(accepts("-0.5") && !accepts("half"), "{name}"),
+            ValueKind::Enum(names) => {
+                assert!(names.iter().all(|value| accepts(value)) && !accepts("kOther"), "{name}");
+                assert!(names.contains(&info.value_in(&T::default()).as_str()), "{name}");
+            }
+            ValueKind::List(&ValueKind::Enum(names)) => assert!(accepts(&names.join(":"))),
+            ValueKind::List(_) | ValueKind::String => assert!(accepts(""), "{name}"),
+            ValueKind::Object => assert!(accepts("nullptr"), "{name}"),
+            ValueKind::Group => assert!(!accepts("no_such_option=1"), "{name}"),
+            kind => panic!("{name} has an unexpected kind, {kind:?}"),
+        }
+    }
+}
+
+#[test]
+fn kinds_describe_the_accepted_values() {
+    check_kinds::<DbOptions>();
+    check_kinds::<TailwaterOptions>();
+    check_kinds::<ColumnFamilyOptions>();
+    check_kinds::<BlockBasedTableOptions>();
+    check_kinds::<MetadataCacheOptions>();
+    check_kinds::<CompressionOptions>();
+    check_kinds::<FifoCompactionOptions>();
+    check_kinds::<UniversalCompactionOptions>();
 }

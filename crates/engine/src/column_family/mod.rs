@@ -1,11 +1,13 @@
 //! Open column families: their memtables, versions and settings, and the resources for reading from
 //! them.
 
+mod open_files;
 mod readers;
 mod set;
 mod settings;
 mod super_version;
 
+pub(crate) use open_files::OpenFiles;
 pub(crate) use readers::{FamilyReaders, ReaderFactory};
 pub(crate) use set::FamilySet;
 pub(crate) use settings::FamilySettings;

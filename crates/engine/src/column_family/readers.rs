@@ -2,28 +2,27 @@
 //! operators.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use tailwater_format::Comparator;
 use tailwater_io::kernel::{Memory, System};
-use tailwater_io::{DescriptorBudget, IoMode, Purpose};
+use tailwater_io::{IoMode, Purpose};
 
-use crate::blob::{BlobCache, OpenBlobFiles};
+use crate::blob::BlobCache;
 use crate::block_cache::BlockCache;
-use crate::column_family::{ColumnFamily, FamilySet};
+use crate::column_family::OpenFiles;
 use crate::handover::{Generations, Handover, Shares};
 use crate::io_modes::IoModes;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::open_options::OpenOptions;
-use crate::opening::OpeningId;
 use crate::options::PrepopulateBlockCache;
 use crate::stall::CompactionPressure;
-use crate::stats::{InfoLog, ReaderMemory};
-use crate::table::{OpenBudget, OpenFiles, OpenShares, OpenTables, TableCache, TableContext};
+use crate::stats::ReaderMemory;
+use crate::table::{OpenBudget, TableCache, TableContext};
 
 /// The resources that all reads of a column family share. They do not depend on the version or the
 /// memtables that a read uses.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct FamilyReaders {
     pub(crate) tables: Arc<TableCache>,
     pub(crate) blobs: Arc<BlobCache>,
@@ -38,12 +37,7 @@ impl FamilyReaders {
     /// files, because the compaction may use another I/O mode than users do. The files in this
     /// cache count against `budget`.
     pub(crate) fn for_compaction(&self, budget: &Arc<OpenBudget>) -> Self {
-        Self {
-            tables: Arc::clone(&self.tables),
-            blobs: self.blobs.for_compaction(budget),
-            merge_operator: self.merge_operator.clone(),
-            prefixes_on_request: self.prefixes_on_request,
-        }
+        Self { blobs: self.blobs.for_compaction(budget), ..self.clone() }
     }
 }
 
@@ -51,95 +45,31 @@ impl FamilyReaders {
 /// limit of open files.
 #[derive(Debug)]
 pub(crate) struct ReaderFactory {
-    opening: OpeningId,
     directory: PathBuf,
     block_cache: Arc<BlockCache>,
-    open_tables: Arc<OpenTables>,
-    open_blob_files: Arc<OpenBlobFiles>,
-    /// The caches of open files, for the budget of descriptors.
-    _open_files: Arc<OpenFiles>,
-    descriptors: DescriptorBudget,
     io_modes: Arc<IoModes>,
-    open_budget: Arc<OpenBudget>,
-    generations: Arc<Generations>,
-    pressure: Arc<CompactionPressure>,
     memory: Arc<ReaderMemory>,
+    /// The open files of all readers.
+    pub(crate) open_files: Arc<OpenFiles>,
+    /// The generations of the warm set.
+    pub(crate) generations: Arc<Generations>,
+    /// The compaction pressure, which limits warm handover.
+    pub(crate) pressure: Arc<CompactionPressure>,
 }
 
 impl ReaderFactory {
-    /// Creates the factory of readers of tables and blob files, while the database in `directory`
-    /// is being opened.
+    /// Creates the factory, while the database in `directory` is being opened.
     pub(crate) fn new(directory: &Path, options: &OpenOptions, io_modes: Arc<IoModes>) -> Self {
-        let descriptors = options.descriptor_budget().clone();
-        let shares = OpenShares::new(descriptors.capacity(), options.database().max_open_files);
-        let open_blob_files = Arc::new(OpenBlobFiles::new(shares.blob_files));
-        let open_tables = OpenTables::new(shares, &descriptors);
-        let (tables, blob_files) = (Arc::clone(&open_tables), Arc::clone(&open_blob_files));
-        let open_files = Arc::new(OpenFiles(vec![tables, blob_files]));
-        let keeper: Weak<OpenFiles> = Arc::downgrade(&open_files);
-        descriptors.register(keeper);
+        let max_open_files = options.database().max_open_files;
         Self {
-            opening: OpeningId::new(),
             directory: directory.to_owned(),
             block_cache: options.shared_block_cache(),
-            open_tables,
-            open_blob_files,
-            _open_files: open_files,
-            descriptors,
             io_modes,
-            open_budget: Arc::new(OpenBudget::new(shares.compactions)),
+            memory: Arc::default(),
+            open_files: OpenFiles::new(options.descriptor_budget(), max_open_files),
             generations: Arc::new(Generations::new(memory_bytes())),
             pressure: Arc::default(),
-            memory: Arc::default(),
         }
-    }
-
-    /// Returns the identifier of the open database handle. All column families of the handle carry
-    /// the same identifier.
-    pub(crate) fn opening(&self) -> OpeningId {
-        self.opening
-    }
-
-    /// Returns the I/O modes of the database's files.
-    pub(crate) fn io_modes(&self) -> &Arc<IoModes> {
-        &self.io_modes
-    }
-
-    /// Returns the [`Generations`], which note the data that users read recently. Warm handover
-    /// uses them: when a compaction writes recently read data to a new table, it also puts this
-    /// data into the caches.
-    pub(crate) fn generations(&self) -> &Arc<Generations> {
-        &self.generations
-    }
-
-    /// Returns the compaction pressure. Under high pressure, compactions skip warm handover to save
-    /// time.
-    pub(crate) fn pressure(&self) -> &Arc<CompactionPressure> {
-        &self.pressure
-    }
-
-    /// Returns the budget of file descriptors for the files that compactions open themselves.
-    pub(crate) fn open_budget(&self) -> &Arc<OpenBudget> {
-        &self.open_budget
-    }
-
-    /// Makes the factory write a message to the LOG when the process's limit on open files first
-    /// causes tables to be closed. `tables` is the number of tables of the database, for the
-    /// message.
-    pub(crate) fn report_open_files_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
-        self.open_tables.report_to(info_log, tables);
-    }
-
-    /// Limits the number of open tables and blob files of all column families together. If
-    /// `max_open_files` is negative, the limit is what the process's limit on open files allows.
-    pub(crate) fn bound_open_files(&self, max_open_files: i32, families: &FamilySet) {
-        let shares = OpenShares::new(self.descriptors.capacity(), max_open_files);
-        self.open_budget.set(shares.compactions);
-        let sources: Vec<_> = families.iter().map(ColumnFamily::super_version).collect();
-        let files = sources.iter().flat_map(|source| source.version().files());
-        let files: Vec<_> = files.map(|(_, file)| Arc::clone(file)).collect();
-        self.open_tables.change(shares, &files);
-        self.open_blob_files.set_capacity(shares.blob_files);
     }
 
     /// Creates the readers of the column family `name`.
@@ -150,7 +80,8 @@ impl ReaderFactory {
         comparator: &Comparator,
     ) -> FamilyReaders {
         let blobs = options.blob_directory(&self.directory, name);
-        let (io_modes, open) = (Arc::clone(&self.io_modes), Arc::clone(&self.open_blob_files));
+        let io_modes = Arc::clone(&self.io_modes);
+        let open = Arc::clone(&self.open_files.blob_files);
         let blobs = BlobCache::new(Arc::clone(options.storage()), blobs, io_modes, open);
         FamilyReaders {
             tables: self.tables(
@@ -179,12 +110,8 @@ impl ReaderFactory {
             Some(cache) => Some(Arc::clone(cache)),
             None => options.block_cache(name, &self.block_cache),
         };
-        FamilyReaders {
-            tables: self.tables(options, name, &context.comparator, block_cache),
-            blobs: Arc::clone(&before.blobs),
-            merge_operator: before.merge_operator.clone(),
-            prefixes_on_request: before.prefixes_on_request,
-        }
+        let tables = self.tables(options, name, &context.comparator, block_cache);
+        FamilyReaders { tables, ..before.clone() }
     }
 
     fn tables(
@@ -210,7 +137,7 @@ impl ReaderFactory {
             handover,
         });
         let storage = Arc::clone(options.storage());
-        let (io_modes, open) = (Arc::clone(&self.io_modes), Arc::clone(&self.open_tables));
+        let (io_modes, open) = (Arc::clone(&self.io_modes), Arc::clone(&self.open_files.tables));
         Arc::new(TableCache::new(storage, directories, io_modes, context, open))
     }
 

@@ -171,6 +171,7 @@ impl CompactionScheduler {
         let reads_ahead = family.readers().tables.compactions_read_otherwise();
         let options = self.context.options.now();
         let parts = options.subcompactions_max();
-        self.context.readers.open_budget().fan_in(options.compactions_max() * parts, reads_ahead)
+        let budget = &self.context.open_files.compactions;
+        budget.fan_in(options.compactions_max() * parts, reads_ahead)
     }
 }

@@ -179,7 +179,7 @@ impl CompactionScheduler {
 
     fn merge_tables(&self, claim: &Claim<'_>) -> Result<()> {
         let begun_ns = self.context.clock.monotonic_ns();
-        self.context.readers.generations().pass(begun_ns);
+        self.context.generations.pass(begun_ns);
         let mut tries_left = TRIES;
         let outcome = loop {
             tries_left -= 1;
@@ -246,7 +246,7 @@ impl CompactionScheduler {
         let environment = Environment {
             opening: self.context.shared.opening,
             storage: Arc::clone(&self.context.storage),
-            io_modes: Arc::clone(self.context.readers.io_modes()),
+            io_modes: Arc::clone(&self.context.shared.io_modes),
             options: options.clone(),
             database: DbOptions::clone(&self.context.options.now()),
             snapshots: self.context.shared.snapshots.sequences(),
@@ -255,7 +255,7 @@ impl CompactionScheduler {
             cancelled: Arc::clone(self.context.background.cancelling()),
             low_priority,
         };
-        let open_budget = Arc::clone(self.context.readers.open_budget());
+        let open_budget = Arc::clone(&self.context.open_files.compactions);
         let reading = InputSettings {
             readers: Arc::new(settings.readers.for_compaction(&open_budget)),
             open_budget,

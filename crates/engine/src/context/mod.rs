@@ -25,10 +25,11 @@ use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{Clock, Storage};
 
 use crate::background::{Background, ErrorState, FailedPart};
-use crate::column_family::{ColumnFamily, ReaderFactory};
+use crate::column_family::{ColumnFamily, OpenFiles, ReaderFactory};
 use crate::directory::{DatabaseIdentity, GuardedStorage};
 use crate::error::{Error, Result};
 use crate::file_numbers::FileNumbers;
+use crate::handover::Generations;
 use crate::open_options::CurrentOptions;
 use crate::options::ColumnFamilyOptions;
 use crate::read::ReadState;
@@ -53,7 +54,11 @@ pub(crate) struct Context {
     pub(crate) identity: DatabaseIdentity,
     pub(crate) numbers: FileNumbers,
     pub(crate) options: CurrentOptions,
+    /// Creates the readers of new column families and of those whose options change.
     pub(crate) readers: Arc<ReaderFactory>,
+    pub(crate) open_files: Arc<OpenFiles>,
+    /// The generations of the warm set.
+    pub(crate) generations: Arc<Generations>,
     pub(crate) errors: ErrorState,
     pub(crate) stall: StallController,
     pub(crate) background: Background,

@@ -168,7 +168,7 @@ impl Database {
         let after = &changed.effective;
         if after.max_open_files != before.max_open_files {
             let families = self.context.shared.family_set();
-            self.context.readers.bound_open_files(after.max_open_files, &families);
+            self.context.open_files.set_max(after.max_open_files, &families);
         }
         self.flushes.change_buffers(after);
         self.versions.lock().set_limits(ManifestLimits::of(after));

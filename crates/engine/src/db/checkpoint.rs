@@ -166,7 +166,7 @@ impl Database {
     /// description.
     fn fill_checkpoint(&self, aside: &Path, contents: &Contents) -> Result<()> {
         let storage = &*self.context.storage;
-        let io_modes = self.context.readers.io_modes();
+        let io_modes = &self.context.shared.io_modes;
         let purpose = Purpose::Checkpoint;
         for warning in io_modes.try_in(storage, aside, &[purpose])? {
             self.context.info_log.warn(format_args!("{warning}"));

@@ -297,7 +297,7 @@ impl Database {
         let of_family = |name| options.table_directories(&self.context.directory, name);
         let tables: BTreeSet<PathBuf> = options.column_families().flat_map(of_family).collect();
         for directory in tables {
-            let modes = self.context.readers.io_modes();
+            let modes = &self.context.shared.io_modes;
             for warning in modes.try_in(storage, &directory, &OF_TABLES)? {
                 self.context.info_log.warn(format_args!("{warning}"));
             }

@@ -187,28 +187,20 @@ impl Db {
             .and_then(|recovered| Self::from_recovered(directory, recovered))
     }
 
-    fn from_recovered(directory: &Path, recovered: LogsReplayed) -> Result<Self> {
-        let (statistics, activity) = (recovered.statistics(), recovered.activity());
-        let io_modes = recovered.io_modes();
-        let opening = recovered.opening();
+    fn from_recovered(directory: &Path, mut recovered: LogsReplayed) -> Result<Self> {
         let access = Access::Reading(Arc::new(recovered.database_options().clone()));
-        let LogsReplayed { storage, families, last_sequence, left_out, warnings, .. } = recovered;
-        let families = FamilySet::new(families);
-        let default_family = default_of(&families)?;
-        let shared =
-            ReadState::new(opening, families, last_sequence, activity, statistics, io_modes);
-        let (directory, shared) = (directory.to_owned(), Arc::new(shared));
-        let is_new = false;
+        let shared = recovered.take_read_state(recovered.last_sequence);
+        let LogsReplayed { storage, left_out, warnings, .. } = recovered;
         let inner = Inner {
-            default_family,
-            opening,
-            directory,
+            default_family: default_of(&shared.family_set())?,
+            opening: shared.opening,
+            directory: directory.to_owned(),
             storage,
-            shared,
+            shared: Arc::new(shared),
             left_out,
             warnings,
             without_effect: Vec::new(),
-            is_new,
+            is_new: false,
             access,
         };
         Ok(Self { inner: Arc::new(inner) })

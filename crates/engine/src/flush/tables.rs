@@ -205,7 +205,7 @@ impl<'f> Tables<'f> {
         let files = NewFiles {
             storage: &*context.storage,
             database: &database,
-            io_modes: context.readers.io_modes(),
+            io_modes: &context.shared.io_modes,
             buffers: &buffers,
             workers: flushes.writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),

@@ -106,7 +106,7 @@ impl Ingester {
         let files = NewFiles {
             storage: &*self.context.storage,
             database: &database,
-            io_modes: self.context.readers.io_modes(),
+            io_modes: &self.context.shared.io_modes,
             buffers: &table_buffers(&database, 1),
             workers: self.compactions.writers(),
             rate_limiter: rate_limiter.as_ref(),
@@ -122,7 +122,7 @@ impl Ingester {
     /// was not probed, refuses that mode, opens the source buffered.
     fn open_source(&self, source: &Path, target: &Path) -> Result<Arc<dyn ReadFile>> {
         let purpose = Purpose::Ingestion;
-        let mode = self.context.readers.io_modes().mode_of_file(purpose, target);
+        let mode = self.context.shared.io_modes.mode_of_file(purpose, target);
         match self.context.storage.open(source, mode, purpose) {
             Err(error) if error.is_unsupported() => {
                 Ok(self.context.storage.open(source, IoMode::Buffered, purpose)?)

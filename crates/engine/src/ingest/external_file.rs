@@ -9,21 +9,17 @@ use tailwater_format::table::{Properties, UniqueId};
 use tailwater_format::version_edit::NewFile;
 use tailwater_io::{IoMode, Purpose, Storage};
 
-use crate::block_cache::BlockCache;
 use crate::column_family::ColumnFamily;
 use crate::compaction::compare_bounds;
 use crate::error::{Error, Result};
 use crate::table::{
-    AutoReadAhead, MetaBlockPlacement, ReadPlan, ReadProfile, TableContext, TableIdentity,
-    TableIterator, TableReader,
+    ReadPlan, ReadProfile, TableContext, TableIdentity, TableIterator, TableReader,
 };
 use crate::verify;
 
 /// The supported version of the format of tables written for ingestion, as recorded in their
 /// properties.
 const VERSION: u32 = 2;
-/// Size of the cache of index and filter partitions while a table is examined, in bytes.
-const PARTITION_CACHE: usize = 16 << 20;
 /// Parameters of reads of external tables.
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::Ingestion, verify_checksums: true, fill_cache: false };
@@ -64,8 +60,10 @@ impl ExternalFile {
     ) -> Result<Self> {
         let file = storage.open(path, IoMode::Buffered, Purpose::Ingestion)?;
         let size = file.length()?;
-        let identity = TableIdentity::unknown();
-        let opened = TableReader::open(file, context(family), &identity, Purpose::Ingestion);
+        let identity = TableIdentity::default();
+        let extractor = family.readers().tables.context().prefix_extractor.clone();
+        let context = TableContext::standalone(family.comparator().clone(), extractor);
+        let opened = TableReader::open(file, context, &identity, Purpose::Ingestion);
         let table = Arc::new(opened.map_err(|error| error.in_file(path))?);
         let properties = table.properties();
         check_properties(path, properties, family)?;
@@ -129,26 +127,6 @@ impl ExternalFile {
             ..NewFile::default()
         }
     }
-}
-
-/// Returns the context for reading a file before it belongs to the database. It does not use the
-/// database's block cache, in which the file has no key yet.
-fn context(family: &ColumnFamily) -> Arc<TableContext> {
-    let readers = family.readers();
-    let of_family = readers.tables.context();
-    Arc::new(TableContext {
-        comparator: of_family.comparator.clone(),
-        prefix_extractor: of_family.prefix_extractor.clone(),
-        block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
-        uses_filters: true,
-        verifies_unique_ids: false,
-        meta_blocks: MetaBlockPlacement::WITH_TABLE,
-        auto_read_ahead: AutoReadAhead::NONE,
-        advises_random: false,
-        statistics: None,
-        reader_memory: Arc::default(),
-        handover: None,
-    })
 }
 
 /// Refuses a table that was not written for ingestion. Also refuses a table that was written for

@@ -30,31 +30,10 @@ pub(crate) struct ReadState {
     /// The I/O modes of the database's files.
     pub(crate) io_modes: Arc<IoModes>,
     #[expect(dead_code, reason = "dropped last, to close files without readers")]
-    closing: Closing,
+    pub(crate) closing: Closing,
 }
 
 impl ReadState {
-    /// Creates the state from column families and the published sequence number.
-    pub(crate) fn new(
-        opening: OpeningId,
-        families: FamilySet,
-        published: Sequence,
-        activity: Activity,
-        statistics: Option<Arc<Statistics>>,
-        io_modes: Arc<IoModes>,
-    ) -> Self {
-        Self {
-            opening,
-            families: FullEpochCell::new(Arc::new(families)),
-            published: AtomicU64::new(published),
-            snapshots: SnapshotList::default(),
-            activity,
-            statistics,
-            io_modes,
-            closing: Closing,
-        }
-    }
-
     /// Returns the highest sequence number that reads see.
     pub(crate) fn published(&self) -> Sequence {
         self.published.load(Ordering::Acquire)

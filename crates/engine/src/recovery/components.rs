@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use tailwater_format::key::Sequence;
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_io::Storage;
 use tailwater_io::stream::Workers;
@@ -17,7 +16,6 @@ use super::wal_files::{are_on_device, set_aside, sync_logs};
 use super::LogsReplayed;
 use super::recovered::{Recovered, needed_files};
 use crate::background::{Background, ErrorState};
-use crate::column_family::{FamilySet, ReaderFactory};
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
 use crate::directory::{
@@ -30,10 +28,9 @@ use crate::file_numbers::{FILE_NUMBER_MAX, FileNumbers};
 use crate::flush::FlushScheduler;
 use crate::open_options::{CurrentOptions, OpenOptions, OptionsFiles};
 use crate::options::ColumnFamilyOptions;
-use crate::read::ReadState;
 use crate::sequence_times::{WriteTimes, first_sequence};
 use crate::stall::StallController;
-use crate::stats::{Activity, InfoLog};
+use crate::stats::InfoLog;
 use crate::version::manifest::Manifest;
 use crate::version::{
     CompactionState, FamilyVersion, ManifestLimits, VersionSetBeginning, Versions,
@@ -125,7 +122,7 @@ impl LogsReplayed {
         info_log: &Arc<InfoLog>,
     ) -> Result<()> {
         let needed = Needed { oldest_log: self.oldest_needed_log, ..needed_files(&self.families) };
-        self.factory.report_open_files_to(info_log, needed.tables.len());
+        self.factory.open_files.report_to(info_log, needed.tables.len());
         self.directories.lock_outside(&*self.storage, locks)?;
         let id = identity.durable_id(self.options.database());
         self.directories.claim(&*self.storage, id, &needed)?;
@@ -214,8 +211,8 @@ impl LogsReplayed {
         number: u64,
         owns_old_logs: bool,
     ) -> Result<LogSet> {
-        let io_modes = self.factory.io_modes();
-        let mut options = wal_options(&self.home, &self.options, io_modes, self.families.iter());
+        let families = self.families.iter();
+        let mut options = wal_options(&self.home, &self.options, &self.io_modes, families);
         if !owns_old_logs {
             options.first_removable = number;
         }
@@ -235,8 +232,14 @@ impl LogsReplayed {
     }
 
     /// Creates the components in the order of their dependencies.
-    fn into_recovered(self, begun: Begun) -> Result<(Recovered, Directories)> {
-        let Self { home: directory, storage, options, factory, families, directories, .. } = self;
+    fn into_recovered(mut self, begun: Begun) -> Result<(Recovered, Directories)> {
+        let last_sequence = if begun.is_new {
+            self.last_sequence.max(first_sequence(families_to_be(&self.options)))
+        } else {
+            self.last_sequence
+        };
+        let shared = self.take_read_state(last_sequence);
+        let Self { home: directory, storage, options, factory, directories, .. } = self;
         // `locks` is destructured first, so that it is dropped last if this function fails.
         let Begun { locks, guard, identity, numbers, info_log, versions, logs, .. } = begun;
         let Begun { is_new, keeps_logs, .. } = begun;
@@ -248,14 +251,8 @@ impl LogsReplayed {
             Arc::clone(versions.obsolete()),
             directories.home_files().options().collect(),
         );
-        let last_sequence = if is_new {
-            self.last_sequence.max(first_sequence(families_to_be(&options)))
-        } else {
-            self.last_sequence
-        };
         let clock = Arc::clone(options.clock());
-        let shared = read_state(&factory, &options, FamilySet::new(families), last_sequence);
-        let stall = StallController::new(Arc::clone(factory.pressure()));
+        let stall = StallController::new(Arc::clone(&factory.pressure));
         let retry_interval_us = (!options.inline_background())
             .then(|| options.database().bgerror_resume_retry_interval);
         let context = Arc::new(Context {
@@ -269,6 +266,8 @@ impl LogsReplayed {
             identity,
             numbers,
             options: CurrentOptions::new(options),
+            open_files: Arc::clone(&factory.open_files),
+            generations: Arc::clone(&factory.generations),
             readers: factory,
             errors: ErrorState::default(),
             background: Background::new(Arc::clone(stall.pressure()), retry_interval_us),
@@ -340,18 +339,6 @@ fn workers(options: &OpenOptions) -> Result<AheadWorkers> {
 /// Returns the options of the column families that opening a new database creates.
 fn families_to_be(options: &OpenOptions) -> impl Iterator<Item = &ColumnFamilyOptions> {
     options.column_families().chain(["default"]).map(|name| options.column_family(name))
-}
-
-/// Returns the database's state that its reads and writes share.
-fn read_state(
-    factory: &ReaderFactory,
-    options: &OpenOptions,
-    families: FamilySet,
-    last_sequence: Sequence,
-) -> ReadState {
-    let activity = Activity::new(Arc::clone(options.clock()));
-    let (statistics, io_modes) = (options.statistics().cloned(), Arc::clone(factory.io_modes()));
-    ReadState::new(factory.opening(), families, last_sequence, activity, statistics, io_modes)
 }
 
 /// Returns the allocator of file numbers. It begins above the numbers of all existing files.

@@ -27,6 +27,7 @@ pub(crate) mod warnings;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::FamilyOptions;
@@ -34,14 +35,16 @@ use tailwater_io::Storage;
 
 use tailwater_format::Comparator;
 
-use crate::column_family::{ColumnFamily, ReaderFactory};
+use crate::column_family::{ColumnFamily, FamilySet, ReaderFactory};
 use crate::directory::{Directories, Files, Home};
+use crate::epoch::{Closing, FullEpochCell};
 use crate::io_modes::IoModes;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;
 use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, DbOptions};
-use crate::stats::{Activity, Statistics};
+use crate::read::{ReadState, SnapshotList};
+use crate::stats::Activity;
 use crate::version::manifest::Manifest;
 use crate::version::{CompactCursors, Version};
 use crate::wal::replay::ReplayedLog;
@@ -109,9 +112,11 @@ pub(crate) struct LogsReplayed {
     pub(crate) home: PathBuf,
     pub(crate) storage: Arc<dyn Storage>,
     options: OpenOptions,
+    opening: OpeningId,
     factory: Arc<ReaderFactory>,
+    io_modes: Arc<IoModes>,
     /// The column families, in the order of their ids.
-    pub(crate) families: Vec<ColumnFamily>,
+    families: Vec<ColumnFamily>,
     /// For each of `families`, the number of the oldest log that may have writes that are not in
     /// its tables.
     log_numbers: Vec<u64>,
@@ -141,23 +146,19 @@ impl LogsReplayed {
         self.options.database()
     }
 
-    /// Returns the statistics object, if one was set.
-    pub(crate) fn statistics(&self) -> Option<Arc<Statistics>> {
-        self.options.statistics().cloned()
-    }
-
-    /// Returns the identifier of this opening, which handles of column families also have.
-    pub(crate) fn opening(&self) -> OpeningId {
-        self.factory.opening()
-    }
-
-    /// Returns the I/O modes for the database's files.
-    pub(crate) fn io_modes(&self) -> Arc<IoModes> {
-        Arc::clone(self.factory.io_modes())
-    }
-
-    /// Returns new counters of the database's activity, all of which are 0.
-    pub(crate) fn activity(&self) -> Activity {
-        Activity::new(Arc::clone(self.options.clock()))
+    /// Moves the column families to the state that reads and writes share. Reads see sequence
+    /// numbers up to `published`.
+    pub(crate) fn take_read_state(&mut self, published: Sequence) -> ReadState {
+        let families = FamilySet::new(std::mem::take(&mut self.families));
+        ReadState {
+            opening: self.opening,
+            families: FullEpochCell::new(Arc::new(families)),
+            published: AtomicU64::new(published),
+            snapshots: SnapshotList::default(),
+            activity: Activity::new(Arc::clone(self.options.clock())),
+            statistics: self.options.statistics().cloned(),
+            io_modes: Arc::clone(&self.io_modes),
+            closing: Closing,
+        }
     }
 }

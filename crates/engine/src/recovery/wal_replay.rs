@@ -10,6 +10,7 @@ use super::files::needed_logs;
 use super::{FilesFound, FoundFamily, LogsReplayed, Unrecovered};
 use crate::column_family::{ColumnFamily, FamilyReaders, ReaderFactory};
 use crate::error::{Error, ErrorKind, Result};
+use crate::opening::OpeningId;
 use crate::table::TableCache;
 use crate::version::Version;
 use crate::wal::replay::{self, Log, ReplayFamily, ReplayRules};
@@ -56,7 +57,8 @@ impl FilesFound {
         logs: impl Iterator<Item = Result<Log>>,
     ) -> Result<LogsReplayed> {
         let Self { unrecovered, manifest, families: found, mut left_out, .. } = self;
-        let Unrecovered { home, storage, options, .. } = unrecovered;
+        let Unrecovered { home, storage, options, io_modes, .. } = unrecovered;
+        let opening = OpeningId::new();
         let mut families = Vec::new();
         let mut log_numbers = Vec::new();
         let mut cursors = Vec::new();
@@ -66,7 +68,6 @@ impl FilesFound {
             recorded_options.push(found.recorded_options.take());
             let FoundFamily { id, name, options: set, version, log_number, cursors: at, .. } =
                 found;
-            let opening = factory.opening();
             let family = ColumnFamily::new(opening, id, name, set, readers, version);
             targets.insert(
                 id,
@@ -93,7 +94,9 @@ impl FilesFound {
             home: home.path,
             storage,
             options,
+            opening,
             factory,
+            io_modes,
             families,
             log_numbers,
             cursors,

@@ -14,7 +14,6 @@ mod iterator;
 mod lookup;
 mod new_files;
 mod open_budget;
-mod open_files;
 mod open_shares;
 mod open_tables;
 mod reader;
@@ -29,7 +28,6 @@ pub(crate) use iterator::{Direction, ReadPlan, Streaming, TableIterator};
 pub(crate) use lookup::{Lookup, PlainValue, Step, fold, plain_value};
 pub(crate) use new_files::{NewFiles, table_buffers};
 pub(crate) use open_budget::{OpenBudget, OpenPermit};
-pub(crate) use open_files::OpenFiles;
 pub(crate) use open_shares::OpenShares;
 pub(crate) use open_tables::{OpenReader, OpenTables};
 pub(crate) use reader::{

@@ -89,17 +89,11 @@ impl TableCache {
     /// the block cache.
     pub(crate) fn of_inputs(&self, budget: &Arc<OpenBudget>) -> Self {
         let context = TableContext {
-            comparator: self.context.comparator.clone(),
-            prefix_extractor: self.context.prefix_extractor.clone(),
             block_cache: None,
             uses_filters: false,
             meta_blocks: MetaBlockPlacement::WITH_TABLE,
-            verifies_unique_ids: self.context.verifies_unique_ids,
-            auto_read_ahead: self.context.auto_read_ahead,
             advises_random: false,
-            statistics: self.context.statistics.clone(),
-            reader_memory: Arc::clone(&self.context.reader_memory),
-            handover: self.context.handover.clone(),
+            ..TableContext::clone(&self.context)
         };
         Self {
             storage: Arc::clone(&self.storage),

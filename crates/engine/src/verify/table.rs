@@ -15,22 +15,17 @@ use super::table_blocks::TableCheck;
 use super::table_contents::Contents;
 use super::{Family, Severity, Verification};
 use crate::blob::{BlobCache, OpenBlobFiles};
-use crate::block_cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
-use crate::prefix_extractor::PrefixExtractor;
 use crate::table::{
-    AutoReadAhead, FileMetadata, MetaBlockPlacement, OpenTables, TableCache, TableContext,
-    TableIdentity, TableReader,
+    FileMetadata, OpenTables, TableCache, TableContext, TableIdentity, TableReader,
 };
 
 /// Size of one read of a table, in bytes.
 const REQUEST_BYTES: usize = 512 << 10;
 /// Number of read requests in flight ahead of the data that is being verified.
 const REQUESTS_AHEAD: usize = 3;
-/// Size of the cache of index and filter partitions while tables are read, in bytes.
-const PARTITION_CACHE: usize = 16 << 20;
 /// Maximum number of open blob files while the tables of a column family are read.
 const OPEN_BLOB_FILES: usize = 64;
 /// Name of the supported file checksum function: the CRC32C of the whole file, big-endian.
@@ -39,8 +34,8 @@ const CRC32C_FUNCTION: &str = "FileChecksumCrc32c";
 impl Verification<'_> {
     /// Reads and checks every table of a column family.
     pub(super) fn check_tables(&mut self, family: &Family) {
-        let prefix_extractor = self.options.prefix_extractor(&family.name);
-        let context = context(family.comparator.clone(), prefix_extractor);
+        let extractor = self.options.prefix_extractor(&family.name);
+        let context = TableContext::standalone(family.comparator.clone(), extractor);
         let directories = self.options.table_directories(self.directory, &family.name);
         let storage = Arc::clone(&self.storage);
         let io_modes = Arc::new(IoModes::new(&DbOptions::default()));
@@ -75,8 +70,8 @@ impl Verification<'_> {
 
     /// Opens, reads and checks a table about which no MANIFEST gives any information.
     pub(super) fn check_lone_table(&mut self, path: &Path) {
-        let context = context(Comparator::default(), None);
-        let identity = TableIdentity::unknown();
+        let context = TableContext::standalone(Comparator::default(), None);
+        let identity = TableIdentity::default();
         let checked = self
             .storage
             .open(path, IoMode::Buffered, Purpose::Verification)
@@ -181,23 +176,6 @@ impl Verification<'_> {
             }
         }
     }
-}
-
-/// Returns the settings with which tables are opened.
-fn context(comparator: Comparator, prefix_extractor: Option<PrefixExtractor>) -> Arc<TableContext> {
-    Arc::new(TableContext {
-        comparator,
-        prefix_extractor,
-        block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
-        uses_filters: true,
-        verifies_unique_ids: true,
-        meta_blocks: MetaBlockPlacement::WITH_TABLE,
-        auto_read_ahead: AutoReadAhead::NONE,
-        advises_random: false,
-        statistics: None,
-        reader_memory: Arc::default(),
-        handover: None,
-    })
 }
 
 /// Returns the CRC32C of the `length` bytes of a file.

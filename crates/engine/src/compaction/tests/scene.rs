@@ -141,7 +141,7 @@ impl Scene {
             options: open.column_family("default").clone(),
             database: open.database().clone(),
             io_modes,
-            open_budget: Arc::clone(factory.open_budget()),
+            open_budget: Arc::clone(&factory.open_files.compactions),
             directory,
             version,
             numbers: FileNumbers::starting_at(1000),

@@ -37,8 +37,12 @@ pub(crate) use get::GetCursors;
 pub(crate) use index::compare_to;
 pub(crate) use open::TableIdentity;
 
+/// Size of the cache of index and filter partitions of tables that are read outside a database, in
+/// bytes.
+const PARTITION_CACHE: usize = 16 << 20;
+
 /// Settings and objects shared by the tables of a column family.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct TableContext {
     /// The order of user keys.
     pub(crate) comparator: Comparator,
@@ -63,6 +67,29 @@ pub(crate) struct TableContext {
     pub(crate) reader_memory: Arc<ReaderMemory>,
     /// Warm handover, if enabled.
     pub(crate) handover: Option<Arc<Handover>>,
+}
+
+impl TableContext {
+    /// Returns the context for reading tables outside an open database. It has a cache of its own,
+    /// because the tables have no keys in the block cache of a database.
+    pub(crate) fn standalone(
+        comparator: Comparator,
+        prefix_extractor: Option<PrefixExtractor>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            comparator,
+            prefix_extractor,
+            block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
+            uses_filters: true,
+            verifies_unique_ids: true,
+            meta_blocks: MetaBlockPlacement::WITH_TABLE,
+            auto_read_ahead: AutoReadAhead::NONE,
+            advises_random: false,
+            statistics: None,
+            reader_memory: Arc::default(),
+            handover: None,
+        })
+    }
 }
 
 /// The placement of the index and filter blocks of tables: in the block cache, or with the open

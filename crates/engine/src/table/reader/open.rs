@@ -29,8 +29,8 @@ use crate::table::reader::{
 /// the table's tail.
 const DEFAULT_TAIL_LENGTH: u64 = 64 << 10;
 
-/// Facts about a table from the MANIFEST that its reader needs.
-#[derive(Debug, Clone, Copy)]
+/// Facts about a table from the MANIFEST that its reader needs. By default, all are unknown.
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TableIdentity {
     /// Identifies the table's file. The block-cache key of each of the table's blocks begins with
     /// this id.
@@ -43,19 +43,6 @@ pub(crate) struct TableIdentity {
     pub(crate) tail_length: u64,
     /// Whether the table is in level 0.
     pub(crate) level_0: bool,
-}
-
-impl TableIdentity {
-    /// Returns an identity in which everything is unknown.
-    pub(crate) fn unknown() -> Self {
-        Self {
-            cache_id: 0,
-            largest_sequence: None,
-            unique_id: None,
-            tail_length: 0,
-            level_0: false,
-        }
-    }
 }
 
 /// The end of a file, read in one request. It contains all parts of a table that opening needs.

@@ -110,12 +110,12 @@ pub(crate) struct SealedMemTable {
     pub(crate) next_log_number: u64,
 }
 
-/// Creates an empty memtable. If warm handover includes flushes, a flush puts into the caches the
-/// records that users have read. In this case, the memtable records which entries users read.
+/// Creates an empty memtable. It records which entries users read if flushes keep those entries in
+/// the caches.
 fn new_memtable(readers: &FamilyReaders) -> Arc<MemTable> {
     let memtable = Arc::new(MemTable::new(readers.tables.comparator().clone()));
     let handover = &readers.tables.context().handover;
-    if handover.as_ref().is_some_and(|handover| handover.shares().flushes) {
+    if handover.as_ref().is_some_and(|handover| handover.shares.flushes) {
         memtable.track_reads();
     }
     memtable

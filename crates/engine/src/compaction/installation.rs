@@ -22,7 +22,7 @@ impl CompactionScheduler {
         outputs: Vec<NewFile>,
         settled_through: Sequence,
         blob_garbage: Vec<BlobFileGarbage>,
-        handovers: Vec<(u64, TableHandover)>,
+        handovers: Vec<TableHandover>,
     ) -> Result<()> {
         let Claim { family, compaction, .. } = claim;
         let edit = edit(claim, outputs.clone(), blob_garbage);

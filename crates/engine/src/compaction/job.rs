@@ -48,9 +48,9 @@ pub(crate) struct Job {
 pub(crate) struct Outcome {
     /// The new tables, in the order of their keys.
     pub(crate) outputs: Vec<NewFile>,
-    /// For each output: its file number, and which of its blocks are kept in the caches because
-    /// users read their data in the inputs (warm handover).
-    pub(crate) table_handovers: Vec<(u64, TableHandover)>,
+    /// Which blocks of the outputs are kept in the caches because users read their data in the
+    /// inputs (warm handover).
+    pub(crate) table_handovers: Vec<TableHandover>,
     /// For each blob file, the blobs to which the outputs no longer refer although the inputs did.
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
     /// The highest sequence number of records that another compaction to the same level would write
@@ -153,8 +153,7 @@ impl JobState {
         statistics.records_out = written.iter().map(|table| table.records).sum();
         let (mut outputs, mut table_handovers) = (Vec::new(), Vec::new());
         for WrittenTable { file, table_handover, .. } in written {
-            table_handovers
-                .extend(table_handover.map(|table_handover| (file.number, table_handover)));
+            table_handovers.extend(table_handover);
             outputs.push(file);
         }
         let settled_through = match self.compaction.is_bottommost {

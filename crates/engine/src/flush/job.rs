@@ -214,8 +214,7 @@ impl FlushScheduler {
             Logs::From(number) => number,
         };
         let tables = flushed.iter_mut().flat_map(|flushed| &mut flushed.tables);
-        let handovers =
-            tables.filter_map(|table| Some((table.file.number, table.table_handover.take()?)));
+        let handovers = tables.filter_map(|table| table.table_handover.take());
         let warm = WarmInstallation::begin(handovers.collect());
         self.context
             .latch_on_unwind("a flush", || self.install_tables(flushed, warm, logs, min_log_number))

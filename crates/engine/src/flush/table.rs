@@ -57,9 +57,9 @@ impl FlushScheduler {
             ));
         }
         self.count_flush(family, &tables, work, begun_ns);
-        let flushed = |mut table: FinishedTable| FlushedTable {
+        let flushed = |table: FinishedTable| FlushedTable {
             file: table.new_file(0),
-            table_handover: table.table_handover.take(),
+            table_handover: table.table_handover,
         };
         Ok(tables.into_iter().map(flushed).collect())
     }

@@ -213,18 +213,14 @@ impl<'f> Tables<'f> {
         let settings = self.family.settings();
         let expected_bytes = settings.options.write_buffer_size;
         let purpose = Purpose::FlushWrite;
-        let mut writer = files.create(&path, purpose, Priority::High, expected_bytes)?;
+        let handover = self.handover.as_ref().and_then(|handover| handover.of_flush(number));
+        let writer =
+            files.create(&path, purpose, Priority::High, expected_bytes, handover.as_ref())?;
         self.files.push(IncompleteFile::created(&*context.storage, &path));
-        let handover = self.handover.as_ref();
-        if handover.is_some_and(|handover| handover.warmth_of_memtables().paged) {
-            files.warm_through_page_cache(&mut writer, &path, purpose);
-        }
         let format = Arc::clone(&settings.table_format);
         let compression = TableCompression::for_flush(&settings.options);
         let builder = Builder::new(format, &compression, self.origin(number), &path, writer)?;
-        Ok(builder
-            .with_handover(handover.and_then(Handover::of_flush))
-            .with_times(self.times.clone()))
+        Ok(builder.with_handover(handover).with_times(self.times.clone()))
     }
 
     fn origin(&self, number: u64) -> Origin {

@@ -88,29 +88,26 @@ pub(crate) struct Handover {
 }
 
 impl Handover {
-    /// Returns which data flushes and compactions put into the caches.
-    pub(crate) fn shares(&self) -> Shares {
-        self.shares
-    }
-
-    /// Returns the object that selects which blocks of a table written by a flush are put into a
-    /// cache. Returns `None` if flushes put no blocks into a cache.
-    pub(crate) fn of_flush(self: &Arc<Self>) -> Option<TableHandover> {
+    /// Returns the object that selects which blocks of table `number`, which a flush writes, are
+    /// put into a cache. Returns `None` if flushes put no blocks into a cache.
+    pub(crate) fn of_flush(self: &Arc<Self>, number: u64) -> Option<TableHandover> {
         let Shares { flushes, all_of_flushes, .. } = self.shares;
-        (flushes || all_of_flushes).then(|| TableHandover::new(Arc::clone(self), all_of_flushes))
+        let pages = self.warmth_of_memtables().paged;
+        (flushes || all_of_flushes)
+            .then(|| TableHandover::new(Arc::clone(self), number, pages, all_of_flushes))
     }
 
-    /// Returns the object that selects which blocks of a table written by a compaction are put into
-    /// a cache. Returns `None` if compactions put no blocks into a cache.
-    pub(crate) fn of_compaction(self: &Arc<Self>) -> Option<TableHandover> {
-        let Shares { read, all_of_compactions, .. } = self.shares;
+    /// Returns the object that selects which blocks of table `number`, which a compaction writes,
+    /// are put into a cache. Returns `None` if compactions put no blocks into a cache.
+    pub(crate) fn of_compaction(self: &Arc<Self>, number: u64) -> Option<TableHandover> {
+        let Shares { read, pages, all_of_compactions, .. } = self.shares;
         if !read && !all_of_compactions {
             return None;
         }
         if let Some(cache) = &self.cache {
             cache.update_staging_limit();
         }
-        Some(TableHandover::new(Arc::clone(self), all_of_compactions))
+        Some(TableHandover::new(Arc::clone(self), number, pages, all_of_compactions))
     }
 
     /// Returns the caches into which a flush puts records that users read in a memtable.
@@ -118,11 +115,6 @@ impl Handover {
         let Shares { flushes, pages, .. } = self.shares;
         let flushes = flushes && !self.pressure.is_near_stall();
         Warmth { cached: flushes && self.cache.is_some() && !pages, paged: flushes && pages }
-    }
-
-    /// Returns the generations of the warm set.
-    pub(crate) fn generations(&self) -> &Arc<Generations> {
-        &self.generations
     }
 
     /// Returns the warmth of the input block whose key in the block cache is `key`. `is_resident`
@@ -178,6 +170,10 @@ pub(crate) struct WarmBlock {
 #[derive(Debug)]
 pub(crate) struct TableHandover {
     handover: Arc<Handover>,
+    /// The table's file number.
+    number: u64,
+    /// Whether blocks may be written through the page cache.
+    pages: bool,
     /// Whether every block is inserted into the block cache, even if users did not read its data.
     takes_all: bool,
     /// Total size of the records in the current block, in bytes. `cached_bytes` counts those from
@@ -214,9 +210,11 @@ struct CachedBlock {
 
 impl TableHandover {
     /// Creates the state for a table that has no blocks yet.
-    fn new(handover: Arc<Handover>, takes_all: bool) -> Self {
+    fn new(handover: Arc<Handover>, number: u64, pages: bool, takes_all: bool) -> Self {
         Self {
             handover,
+            number,
+            pages,
             takes_all,
             bytes: 0,
             cached_bytes: 0,
@@ -228,6 +226,16 @@ impl TableHandover {
             cached: Vec::new(),
             staged_bytes: 0,
         }
+    }
+
+    /// Returns the table's file number.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Whether blocks may be written through the page cache.
+    pub(crate) fn pages(&self) -> bool {
+        self.pages
     }
 
     /// Adds a record of `bytes` bytes to the current block. `warmth` tells for which caches the

@@ -36,8 +36,7 @@ const READ_PART: u64 = 8;
 /// gets larger regions up to that size, and more regions beyond.
 const REGIONS_WANTED: u64 = 1 << 15;
 
-/// The current generation (a period in which reads are recorded for the warm set) and its counts.
-/// All tables of a database share them.
+/// The current generation and its counts. All tables of a database share them.
 #[derive(Debug)]
 pub(crate) struct Generations {
     current: AtomicU32,
@@ -173,8 +172,7 @@ impl HotRegions {
         is_first
     }
 
-    /// Whether users read the region at an offset during the current or the previous generation (a
-    /// period in which reads are recorded).
+    /// Whether users read the region at an offset during the current or the previous generation.
     pub(crate) fn is_hot(&self, offset: u64) -> bool {
         let Some(maps) = self.maps.get() else { return false };
         let (region, current) = (offset >> self.region, self.generations.current.load(Relaxed));

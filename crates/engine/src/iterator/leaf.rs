@@ -205,9 +205,6 @@ impl Leaf {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
     }
 
-    /// Returns from which caches users have read the current block, if they still have it: the
-    /// block cache, the page cache, both or none. Returns none if the leaf does not belong to a
-    /// compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())

@@ -207,9 +207,6 @@ impl LevelIterator {
         self.iterator.as_ref().map_or(&[], TableIterator::value)
     }
 
-    /// Returns from which caches users have read the current block, if they still have it: the
-    /// block cache, the page cache, both or none. Returns none if the iterator does not belong to a
-    /// compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)

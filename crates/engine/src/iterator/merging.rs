@@ -87,9 +87,6 @@ impl MergingIterator {
         self.winner().and_then(Leaf::path)
     }
 
-    /// Returns from which caches users have read the current block, if they still have it: the
-    /// block cache, the page cache, both or none. Returns none if the iterator does not belong to a
-    /// compaction.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.winner().map_or(Warmth::default(), Leaf::warmth)

@@ -9,6 +9,7 @@ use tailwater_io::stream::{SequentialWriter, Workers, WriterOptions};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use crate::error::Result;
+use crate::handover::TableHandover;
 use crate::incomplete_file::IncompleteFile;
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
@@ -56,7 +57,9 @@ pub(crate) struct NewFiles<'a> {
 }
 
 impl NewFiles<'_> {
-    /// Creates the file of a table with an expected size of `expected_bytes`.
+    /// Creates the file of a table with an expected size of `expected_bytes`. If its warm blocks
+    /// may be written through the page cache, but the file cannot be opened for buffered writes,
+    /// they are not kept warm; that is not an error.
     ///
     /// # Errors
     /// Storage errors, also if the file exists; or an error if no buffer is left. On an error no
@@ -67,8 +70,15 @@ impl NewFiles<'_> {
         purpose: Purpose,
         priority: Priority,
         expected_bytes: u64,
+        handover: Option<&TableHandover>,
     ) -> Result<SequentialWriter> {
-        self.create_as(Create::New, path, purpose, priority, expected_bytes)
+        let mut writer = self.create_as(Create::New, path, purpose, priority, expected_bytes)?;
+        if handover.is_some_and(TableHandover::pages)
+            && let Ok(file) = self.storage.create(path, Create::Existing, IoMode::Buffered, purpose)
+        {
+            writer.warm_through(file);
+        }
+        Ok(writer)
     }
 
     /// Like [`NewFiles::create`], but the file may already exist.
@@ -80,7 +90,12 @@ impl NewFiles<'_> {
         priority: Priority,
         expected_bytes: u64,
     ) -> Result<SequentialWriter> {
-        let file = self.storage.create(path, create, self.mode(purpose, path), purpose)?;
+        let file = self.storage.create(
+            path,
+            create,
+            self.io_modes.mode_of_file(purpose, path),
+            purpose,
+        )?;
         let preallocate_bytes =
             if self.database.allow_fallocate { expected_bytes.min(MAX_PREALLOCATION) } else { 0 };
         let options = WriterOptions {
@@ -106,19 +121,6 @@ impl NewFiles<'_> {
         Ok(writer)
     }
 
-    /// Keeps in the page cache the warm blocks of a table that is being written. If the file cannot
-    /// be opened for buffered writes, no blocks are kept; that is not an error.
-    pub(crate) fn warm_through_page_cache(
-        &self,
-        writer: &mut SequentialWriter,
-        path: &Path,
-        purpose: Purpose,
-    ) {
-        if let Ok(file) = self.storage.create(path, Create::Existing, IoMode::Buffered, purpose) {
-            writer.warm_through(file);
-        }
-    }
-
     /// Returns the size of each write to a file of `expected_bytes`, in bytes.
     fn buffer_bytes(&self, mode: IoMode, expected_bytes: u64) -> usize {
         let useful = usize::try_from(expected_bytes).unwrap_or(usize::MAX).max(BUFFER_USEFUL);
@@ -127,10 +129,5 @@ impl NewFiles<'_> {
             IoMode::Direct => buffer_bytes.min(self.database.direct_request_size()),
             _ => buffer_bytes,
         }
-    }
-
-    fn mode(&self, purpose: Purpose, path: &Path) -> IoMode {
-        let directory = path.parent().unwrap_or(path);
-        self.io_modes.mode(purpose, directory)
     }
 }

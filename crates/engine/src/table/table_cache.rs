@@ -251,12 +251,10 @@ impl TableCache {
         }
         let context = Arc::clone(&self.context);
         let mut table = TableReader::open(opened, context, &file.identity(), purpose)?;
-        if let Some(permit) = permit {
-            table.count_with(permit);
-        }
-        if let Some(handover) = &self.context.handover {
-            table.set_hot_regions(Arc::clone(file.hot_regions(handover.generations())));
-        }
+        table.permit = permit;
+        let handover = self.context.handover.as_ref();
+        let hot_regions = handover.map(|handover| file.hot_regions(&handover.generations));
+        table.hot_regions = hot_regions.cloned();
         file.set_statistics(FileStatistics::of(table.properties()));
         Ok(table)
     }

@@ -21,11 +21,10 @@ use crate::cache::Key;
 use crate::handover::TableHandover;
 use crate::table::{FileMetadata, ReadProfile};
 
-/// The blocks to keep in memory for each table that is being installed, with the table's file
-/// number.
+/// The blocks to keep in memory for each table that is being installed.
 #[derive(Debug)]
 pub(crate) struct WarmInstallation {
-    handovers: Vec<(u64, TableHandover)>,
+    handovers: Vec<TableHandover>,
 }
 
 /// The last step of an installation. It is due as soon as readers see the new tables.
@@ -36,19 +35,18 @@ pub(crate) struct HandedOver {
 }
 
 impl WarmInstallation {
-    /// Prepares the installation of new tables, given the file number and the handover of each. The
-    /// calling thread must not have its turn to change the versions yet, because copying takes time
-    /// and other installations would wait. It must not be a low-priority thread, because this call
-    /// takes a lock that users' reads take.
-    pub(crate) fn begin(mut handovers: Vec<(u64, TableHandover)>) -> Self {
-        handovers.iter_mut().for_each(|(_, handover)| handover.copy_into_cache());
+    /// Prepares the installation of new tables. The calling thread must not have its turn to change
+    /// the versions yet, because copying takes time and other installations would wait. It must not
+    /// be a low-priority thread, because this call takes a lock that users' reads take.
+    pub(crate) fn begin(mut handovers: Vec<TableHandover>) -> Self {
+        handovers.iter_mut().for_each(TableHandover::copy_into_cache);
         Self { handovers }
     }
 
     /// Returns new tables in the order in which to open them: those with warm blocks first.
     pub(crate) fn opening_order(&self, added: &[Arc<FileMetadata>]) -> Vec<Arc<FileMetadata>> {
-        let warm = self.handovers.iter().filter(|(_, handover)| handover.is_warm());
-        let warm: HashSet<u64> = warm.map(|(number, _)| *number).collect();
+        let warm = self.handovers.iter().filter(|handover| handover.is_warm());
+        let warm: HashSet<u64> = warm.map(TableHandover::number).collect();
         let mut files = added.to_vec();
         files.sort_by_key(|file| !warm.contains(&file.number()));
         files
@@ -61,11 +59,11 @@ impl WarmInstallation {
         added: &[Arc<FileMetadata>],
         replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
     ) -> HandedOver {
-        let staged_bytes = self.handovers.iter().map(|(_, handover)| handover.staged_bytes()).sum();
+        let staged_bytes = self.handovers.iter().map(TableHandover::staged_bytes).sum();
         self.make_room(staged_bytes, replaced);
-        for (number, handover) in self.handovers {
-            if let Some(file) = added.iter().find(|file| file.number() == number) {
-                let hot_regions = file.hot_regions(handover.handover().generations());
+        for handover in self.handovers {
+            if let Some(file) = added.iter().find(|file| file.number() == handover.number()) {
+                let hot_regions = file.hot_regions(&handover.handover().generations);
                 handover.install(file.cache_id(), hot_regions);
             }
         }
@@ -80,7 +78,7 @@ impl WarmInstallation {
         staged_bytes: usize,
         replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
     ) {
-        let handover = self.handovers.first().map(|(_, handover)| handover.handover());
+        let handover = self.handovers.first().map(TableHandover::handover);
         let Some(cache) = handover.and_then(|handover| handover.cache.as_ref()) else { return };
         if staged_bytes > 0 && cache.usage() + staged_bytes > cache.capacity() {
             replaced.for_each(|file| for_each_block(file, |cache, key| cache.blocks.chill(key)));

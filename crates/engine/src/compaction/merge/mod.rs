@@ -167,9 +167,8 @@ pub(crate) struct Merge {
     violations: Violations,
     /// The value by which the compaction filter replaced the current value.
     changed: Vec<u8>,
-    /// The caches (block cache, page cache) from which users read the input block that has the
-    /// current record. If the current record is the result of a merge, this is the block of the
-    /// newest merged record.
+    /// The warmth of the input block that has the current record or, if the current record is the
+    /// result of a merge, the newest merged record.
     warmth: Warmth,
     resume: Resume,
     steps: u32,
@@ -313,8 +312,6 @@ impl Merge {
         }
     }
 
-    /// Returns the caches (block cache, page cache) from which users read the input block of the
-    /// current record.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth

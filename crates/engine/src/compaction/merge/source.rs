@@ -75,8 +75,6 @@ impl Source {
         self.merged.value()
     }
 
-    /// Returns the caches (block cache, page cache) from which users read the block of the current
-    /// record.
     #[inline]
     pub(super) fn warmth(&self) -> Warmth {
         self.merged.warmth()

@@ -11,7 +11,7 @@ use tailwater_io::pace::Priority;
 
 use crate::compaction::job_state::{JobState, Part};
 use crate::error::{Error, Result};
-use crate::handover::{Handover, TableHandover, Warmth};
+use crate::handover::{TableHandover, Warmth};
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Origin;
 use crate::table::{Builder, FileMetadata};
@@ -48,17 +48,16 @@ impl OutputTable {
     pub(super) fn begin(shared: &Arc<JobState>, part: &Part) -> Result<Self> {
         let (number, path) = shared.take_output()?;
         let expected_bytes = shared.compaction.max_output_file_bytes;
-        let handover = shared.reading.readers.tables.context().handover.clone();
+        let handover = shared.reading.readers.tables.context().handover.as_ref();
+        let table_handover = handover.and_then(|handover| handover.of_compaction(number));
         let (files, purpose) = (shared.new_files(), Purpose::CompactionWrite);
-        let mut writer = files.create(&path, purpose, Priority::Low, expected_bytes)?;
+        let warm = table_handover.as_ref();
+        let writer = files.create(&path, purpose, Priority::Low, expected_bytes, warm)?;
         shared.output_created(&path);
-        if handover.as_ref().is_some_and(|handover| handover.shares().pages) {
-            files.warm_through_page_cache(&mut writer, &path, purpose);
-        }
         let origin = origin(shared, part, number);
         let format = Arc::clone(&shared.writing.format);
         let mut builder = Builder::new(format, &shared.writing.compression, origin, &path, writer)?
-            .with_handover(handover.as_ref().and_then(Handover::of_compaction))
+            .with_handover(table_handover)
             .with_times(shared.times.clone());
         if shared.compaction.is_bottommost && shared.environment.options.optimize_filters_for_hits {
             builder = builder.without_filter();
@@ -113,8 +112,7 @@ impl OutputTable {
             shared.environment.storage.remove(&self.path)?;
             return Ok(None);
         }
-        let (mut table, mut writer) = self.builder.finish()?;
-        let table_handover = table.table_handover.take();
+        let (table, mut writer) = self.builder.finish()?;
         writer.sync()?;
         writer.close()?;
         let file = table.new_file(shared.compaction.output_level as u32);
@@ -127,8 +125,12 @@ impl OutputTable {
             oldest_ancestor_time_s,
             ..file
         };
-        let records = table.properties.num_entries;
-        Ok(Some(WrittenTable { file, records, entries: self.entries, table_handover }))
+        Ok(Some(WrittenTable {
+            file,
+            records: table.properties.num_entries,
+            entries: self.entries,
+            table_handover: table.table_handover,
+        }))
     }
 }
 

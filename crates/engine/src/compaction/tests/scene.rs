@@ -196,7 +196,7 @@ impl Scene {
             rate_limiter: None,
         };
         let priority = tailwater_io::pace::Priority::High;
-        let writer = files.create(&path, Purpose::FlushWrite, priority, 0).unwrap();
+        let writer = files.create(&path, Purpose::FlushWrite, priority, 0, None).unwrap();
         let compression = TableCompression::for_flush(&self.options);
         let origin = Self::origin(number);
         let mut builder = Builder::new(self.format(), &compression, origin, &path, writer).unwrap();

@@ -157,8 +157,7 @@ impl Builder {
         self
     }
 
-    /// Adds an entry like [`Builder::add`]. A compaction took the entry from a block of an input
-    /// table; `warmth` says which caches recently served users' reads of that block.
+    /// Adds an entry like [`Builder::add`], with the warmth of the input block that it comes from.
     #[inline]
     pub(crate) fn add_warm(
         &mut self,

@@ -39,8 +39,7 @@ pub(crate) struct TableIterator {
     index: IndexIterator,
     block: Option<Arc<Cached<Block>>>,
     handle: BlockHandle,
-    /// The caches that recently served users' reads of the current block; set only if a compaction
-    /// reads the table.
+    /// The warmth of the current block; set only if a compaction reads the table.
     warmth: Warmth,
     cursor: Cursor,
     read_ahead: ReadAhead,
@@ -163,8 +162,6 @@ impl TableIterator {
         }
     }
 
-    /// Returns from which caches users read the current block. The result is determined only for
-    /// reads of compactions; for all other reads, it names no cache.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth

@@ -21,7 +21,7 @@ use tailwater_format::{self as format, Comparator};
 use tailwater_io::IoMode;
 
 use crate::block_cache::{Block, BlockCache, BlockKind};
-use crate::cache::{Cached, Key};
+use crate::cache::Cached;
 use crate::error::Error;
 use crate::handover::{Handover, HotRegions, Warmth};
 use crate::prefix_extractor::PrefixExtractor;
@@ -158,10 +158,10 @@ pub(crate) struct TableReader {
     global_sequence: Option<Sequence>,
     /// The file's share of the open-file budget of compactions; `None` if the file does not count
     /// against this budget.
-    permit: Option<OpenPermit>,
+    pub(super) permit: Option<OpenPermit>,
     /// The regions of the table that users read recently. When a compaction replaces the table,
     /// warm handover keeps the contents of these regions in memory.
-    hot_regions: Option<Arc<HotRegions>>,
+    pub(super) hot_regions: Option<Arc<HotRegions>>,
 }
 
 /// The index of a table.
@@ -202,16 +202,6 @@ struct MetaBlock {
 }
 
 impl TableReader {
-    /// Counts the open file against a budget until the reader is dropped.
-    pub(crate) fn count_with(&mut self, permit: OpenPermit) {
-        self.permit = Some(permit);
-    }
-
-    /// Starts recording the regions that users read.
-    pub(crate) fn set_hot_regions(&mut self, hot_regions: Arc<HotRegions>) {
-        self.hot_regions = Some(hot_regions);
-    }
-
     /// Whether visiting all entries of the index may require reading blocks from the file.
     pub(crate) fn is_index_partitioned(&self) -> bool {
         self.index.partitioned || self.index.root.kept.is_none()
@@ -223,19 +213,10 @@ impl TableReader {
         self.context.handover.as_ref()
     }
 
-    /// Returns the caches that recently served users' reads of a data block. Warm handover keeps
-    /// such blocks in memory when a compaction rewrites them.
-    #[inline]
+    /// Returns the warmth of the data block at `handle`.
     pub(crate) fn warmth(&self, handle: BlockHandle) -> Warmth {
-        match &self.context.handover {
-            Some(handover) => self.warmth_for(handover, handle),
-            None => Warmth::default(),
-        }
-    }
-
-    fn warmth_for(&self, handover: &Handover, handle: BlockHandle) -> Warmth {
-        let key = Key { file: self.cache_id, offset: handle.offset };
-        handover.warmth(key, self.hot_regions.as_deref(), || {
+        let Some(handover) = &self.context.handover else { return Warmth::default() };
+        handover.warmth(self.cache_key(handle), self.hot_regions.as_deref(), || {
             let pages = self.file.handle().resident_pages(handle.offset, handle.size);
             pages.is_none_or(|pages| pages > 0)
         })

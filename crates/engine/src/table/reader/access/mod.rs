@@ -240,7 +240,7 @@ impl BlockAccess for Loading<'_> {
 impl TableReader {
     /// Returns the key under which the block cache holds the block at `handle`.
     #[inline]
-    fn cache_key(&self, handle: BlockHandle) -> Key {
+    pub(super) fn cache_key(&self, handle: BlockHandle) -> Key {
         Key { file: self.cache_id, offset: handle.offset }
     }
 

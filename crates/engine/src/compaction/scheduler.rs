@@ -8,7 +8,11 @@ use tailwater_io::stream::Workers;
 use crate::context::Context;
 use crate::version::Versions;
 
-/// Decides when compactions run, and runs them.
+/// Decides when compactions run, and runs them. Its methods are in
+///
+/// - `rounds`: when a compaction runs, and the compaction itself
+/// - `claim`, `installation`: its begin and its end
+/// - `manual`: compactions that a caller requests
 pub(crate) struct CompactionScheduler {
     pub(super) context: Arc<Context>,
     pub(super) versions: Arc<Versions>,

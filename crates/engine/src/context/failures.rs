@@ -1,14 +1,16 @@
 //! Handles failures of background work. A latched failure makes the database refuse writes until it
 //! resumes. A round of background work, such as one flush, runs in one of the database's threads or
-//! in a caller's thread. Its panics are caught and latched.
+//! in a caller's thread. Its panics are caught and latched. Violated contracts are only reported.
 
 use std::sync::Arc;
 
 use super::Context;
 use crate::background::{FailedPart, WorkingThread};
 use crate::column_family::ColumnFamily;
+use crate::contracts::Violations;
 use crate::error::{Error, Result};
 use crate::panics;
+use crate::stats::Ticker;
 use crate::version::{Installed, Version};
 
 impl Context {
@@ -71,6 +73,32 @@ impl Context {
         let changed = change();
         std::mem::forget(latch);
         changed
+    }
+
+    /// Writes the violations that a flush or compaction of a column family found to the LOG, and
+    /// counts them. `work` names the work, such as "a flush".
+    pub(crate) fn report_violations(
+        &self,
+        family: &ColumnFamily,
+        work: &str,
+        violations: &Violations,
+    ) {
+        let count = violations.count();
+        if count == 0 {
+            return;
+        }
+        let name = family.name();
+        for broken in violations.broken() {
+            self.info_log.error(format_args!(
+                "{work} of '{name}' went on after {} violations of the contract of {}; the first: \
+                 {}",
+                broken.count, broken.contract, broken.first
+            ));
+        }
+        family.statistics().contract_violations.add(count);
+        if let Some(statistics) = self.shared.statistics.as_deref() {
+            statistics.add(Ticker::ContractViolations, count);
+        }
     }
 }
 

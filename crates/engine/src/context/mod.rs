@@ -14,7 +14,6 @@
 mod failures;
 mod locks;
 mod new_tables;
-mod violations;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -18,7 +18,13 @@ use crate::panics;
 use crate::version::Versions;
 use crate::write::WritePath;
 
-/// A database that is open for writing.
+/// A database that is open for writing. Its methods are in
+///
+/// - `opening`, `closing`, `resume`: from the start to the end, and after errors
+/// - `creating_families`, `families`: creating and dropping column families
+/// - `changing_options`, `options_file`: the options, and their file
+/// - `checkpoint`: copies of the database
+/// - `threads`, `dump_statistics`: the work of background threads
 pub(super) struct Database {
     pub(super) context: Arc<Context>,
     pub(super) versions: Arc<Versions>,

@@ -1,7 +1,8 @@
 //! The options of an open call, and the user's objects that options refer to by name.
 //!
 //! [`load`] reads the options that the database's files record, [`directories`] derives directories
-//! from the options, and [`objects`] creates or finds the objects that options name.
+//! from the options, [`objects`] creates or finds the objects that options name, and
+//! [`without_effect`] lists the options that have no effect.
 
 mod current;
 mod directories;

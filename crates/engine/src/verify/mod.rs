@@ -146,7 +146,8 @@ pub struct Progress {
     pub bytes_total: u64,
 }
 
-/// The state of a verification.
+/// The state of a verification. The files `directory`, `table`, `blob` and `wal` have the checks of
+/// what they are named after.
 struct Verification<'a> {
     directory: &'a Path,
     options: &'a OpenOptions,

@@ -22,7 +22,12 @@ use crate::write::queue::{Leadership, Queue};
 /// this time the write fails.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The write path of a database.
+/// The write path of a database. Its methods are in
+///
+/// - `commit`: writing a batch
+/// - `memtables`, `flush_request`: sealing memtables, and waiting for their flush
+/// - `wal_switch`: switching and flushing logs
+/// - `counts`: statistics
 pub(crate) struct WritePath {
     pub(super) context: Arc<Context>,
     pub(super) flushes: Arc<FlushScheduler>,

@@ -14,7 +14,12 @@ const DELETION_WEIGHT: u64 = 2;
 /// Tables of a version.
 pub(super) type Files<'a> = Vec<&'a Arc<FileMetadata>>;
 
-/// The picker's view of a version.
+/// The picker's view of a version. Each file of the picker adds its methods:
+///
+/// - `scores`, `marked`: why tables need a compaction
+/// - `priority`, `level_0`, `leveled`, `round_robin`, `moves`: which tables come first
+/// - `inputs`, `running`: which tables join them, and which are taken
+/// - `finish`: the compaction of these tables
 pub(super) struct Tree<'a> {
     pub(super) context: PickContext<'a>,
     pub(super) targets: LevelTargets,

@@ -1,11 +1,14 @@
 //! The user's view of a column family: one value per key, at one snapshot, within bounds.
 //!
-//! After a move forward, the merged sources are on the newest visible record of the current key.
-//! The next step forward skips the older records of the key.
+//! After a move forward ([`forward`]), the merged sources are on the newest visible record of the
+//! current key. The next step forward skips the older records of the key.
 //!
-//! A move backward reads the records of a key oldest first. So the key's value is known only when
-//! all of its records have been read. The merged sources are then before the key, and the iterator
-//! holds a copy of the key and value.
+//! A move backward ([`backward`]) reads the records of a key oldest first. So the key's value is
+//! known only when all of its records have been read. The merged sources are then before the key,
+//! and the iterator holds a copy of the key and value.
+//!
+//! Further methods of the iterator move it to newer super versions ([`refresh`]), count its steps
+//! ([`counts`]) and return its properties ([`property`]).
 
 mod backward;
 mod counts;

@@ -138,7 +138,14 @@ impl AutoReadAhead {
     pub(crate) const NONE: Self = Self { after_reads: 0, initial_bytes: 0, max_bytes: 0 };
 }
 
-/// An open table, shared by all threads that read it.
+/// An open table, shared by all threads that read it. Its methods, except those about the state
+/// that opening set, are in
+///
+/// - `open`: opening
+/// - `access`: loading blocks, from the cache or the file
+/// - `index`, `filter`: searching the index and the filter
+/// - `get`: searching the table for a key
+/// - `iterator::index`: visiting all data blocks
 #[derive(Debug)]
 pub(crate) struct TableReader {
     context: Arc<TableContext>,

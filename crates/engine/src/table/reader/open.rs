@@ -118,9 +118,7 @@ impl TableReader {
             hot_regions: None,
         })
     }
-}
 
-impl TableReader {
     /// Calls `entry` with the internal start key and the end key of every range tombstone, as
     /// stored in the file.
     pub(crate) fn for_each_range_tombstone(

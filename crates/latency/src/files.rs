@@ -1,10 +1,12 @@
-//! Reads and writes small files, such as reports. A write replaces the whole file atomically.
+//! Files that are not a database's: reports, kernel settings, cgroups and temporary directories.
+//! Errors name the file. A report is replaced atomically.
+#![expect(clippy::disallowed_methods, reason = "not a database's files")]
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
 use tempfile::TempDir;
 
 use crate::failure::Failure;
@@ -13,19 +15,22 @@ use crate::memory_limit::interrupt::{Guard, on_interrupt};
 /// Number of attempts to remove a directory while threads may still be creating files in it.
 const REMOVALS: u32 = 100;
 
+/// Adds a path to an error.
+pub(crate) fn named<T>(path: &Path, result: io::Result<T>) -> io::Result<T> {
+    result.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))
+}
+
 /// Reads and parses a JSON file; `None` if it does not exist.
 ///
 /// # Errors
 /// If the file exists but cannot be read or parsed.
-#[expect(clippy::disallowed_methods, reason = "not a database's file")]
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("{}: {error}", path.display()).into()),
-    };
-    let value = serde_json::from_str(&text);
-    value.map(Some).map_err(|error| format!("{}: {error}", path.display()).into())
+    match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        text => {
+            Ok(Some(named(path, serde_json::from_str(&named(path, text)?).map_err(Into::into))?))
+        }
+    }
 }
 
 /// Writes a value as JSON to a file, which is replaced if it exists.
@@ -42,7 +47,6 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Errors from writing the file.
-#[expect(clippy::disallowed_methods, reason = "not a database's file")]
 pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     let unfinished = path.with_extension("unfinished");
     let written =
@@ -50,17 +54,57 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     if written.is_err() {
         let _ = std::fs::remove_file(&unfinished);
     }
-    written.map_err(|error| format!("{}: {error}", path.display()).into())
+    Ok(named(path, written)?)
 }
 
 /// Creates a directory and its parents.
 ///
 /// # Errors
 /// Errors from creating the directory.
-#[expect(clippy::disallowed_methods, reason = "not a database's directory")]
 pub fn create_directory(path: &Path) -> Result<(), Failure> {
-    let created = std::fs::create_dir_all(path);
-    created.map_err(|error| format!("{}: {error}", path.display()).into())
+    Ok(named(path, std::fs::create_dir_all(path))?)
+}
+
+/// Renames a directory.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    named(from, std::fs::rename(from, to))
+}
+
+/// Writes a file of the kernel with one write call, as the kernel requires.
+pub(crate) fn write_setting(path: &Path, text: &str) -> io::Result<()> {
+    named(path, std::fs::write(path, text))
+}
+
+/// Creates a cgroup by creating its directory.
+pub(crate) fn create_group(path: &Path) -> io::Result<()> {
+    named(path, std::fs::create_dir(path))
+}
+
+/// Removes a cgroup by removing its directory.
+pub(crate) fn remove_group(path: &Path) -> io::Result<()> {
+    std::fs::remove_dir(path)
+}
+
+/// Returns the text of a file of the kernel; `None` if it cannot be read.
+pub(crate) fn read_setting(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
+}
+
+/// Returns the paths of all files below a directory.
+///
+/// # Errors
+/// Errors from listing the directories.
+pub fn all_below(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        match entry.file_type()? {
+            kind if kind.is_dir() => files.extend(all_below(&entry.path())?),
+            kind if kind.is_file() => files.push(entry.path()),
+            _ => {}
+        }
+    }
+    Ok(files)
 }
 
 /// A temporary directory, which is removed when the value is dropped or the program is interrupted.
@@ -80,8 +124,7 @@ impl Temporary {
         let _on_interrupt = on_interrupt(move || {
             // Removing the directory fails if a thread creates a file in it meanwhile, so try
             // again. After a successful removal, threads can no longer create files in it.
-            let is_removed = |_: &u32| remove_temporary(&path);
-            let _ = (0..REMOVALS).find(is_removed);
+            let _ = (0..REMOVALS).find(|_| std::fs::remove_dir_all(&path).is_ok());
         })?;
         Ok(Self { directory, _on_interrupt })
     }
@@ -90,8 +133,4 @@ impl Temporary {
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
-}
-
-fn remove_temporary(path: &Path) -> bool {
-    std::fs::remove_dir_all(path).is_ok()
 }

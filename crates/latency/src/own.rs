@@ -18,6 +18,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::files::{named, rename};
 use crate::memory_limit::interrupt::{Guard, on_interrupt};
 
 /// Name of the mark file in a directory that this program created.
@@ -72,9 +73,6 @@ impl OwnDirectory {
     }
 
     /// Removes the directory now.
-    ///
-    /// # Errors
-    /// Errors of the filesystem.
     pub(crate) fn remove(mut self) -> Result<(), Failure> {
         self.is_kept = true;
         remove_own(&self.path)
@@ -122,16 +120,15 @@ fn for_removal(path: &Path) -> PathBuf {
 /// Something exists at `path` that this program did not create.
 #[expect(clippy::disallowed_methods, reason = "not a database's directory")]
 fn is_own(path: &Path) -> Result<bool, Failure> {
-    let named = |error| format!("{}: {error}", path.display());
     let metadata = match symlink_metadata(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        metadata => metadata.map_err(named)?,
+        metadata => named(path, metadata)?,
     };
     let is_own = metadata.is_dir()
         && (symlink_metadata(path.join(MARK)).is_ok_and(|mark| mark.is_file())
             // If a crash happens before the mark file is written, or after it is removed, it leaves
             // an empty directory.
-            || std::fs::read_dir(path).map_err(named)?.next().is_none());
+            || named(path, std::fs::read_dir(path))?.next().is_none());
     if is_own {
         return Ok(true);
     }
@@ -147,12 +144,7 @@ fn is_own(path: &Path) -> Result<bool, Failure> {
 fn create_marked(path: &Path) -> Result<(), Failure> {
     let made = std::fs::create_dir(path);
     let marked = made.and_then(|()| std::fs::write(path.join(MARK), MARK_TEXT));
-    marked.map_err(|error| format!("{}: {error}", path.display()).into())
-}
-
-#[expect(clippy::disallowed_methods, reason = "a directory that was created here")]
-fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
-    std::fs::rename(from, to).map_err(|error| format!("{}: {error}", from.display()).into())
+    Ok(named(path, marked)?)
 }
 
 /// Removes a directory and everything in it. The file that marks it as created by this program is
@@ -177,7 +169,7 @@ fn remove_whole(path: &Path) -> Result<(), Failure> {
         }
         std::fs::remove_dir(path)
     };
-    removed().map_err(|error| format!("{}: {error}", path.display()).into())
+    Ok(named(path, removed())?)
 }
 
 #[cfg(test)]

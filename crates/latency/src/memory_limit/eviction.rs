@@ -8,7 +8,7 @@ use tailwater_io::Storage;
 use tailwater_io::kernel::System;
 use tailwater_io::posix::PosixStorage;
 
-use super::files;
+use crate::files;
 
 const DROP: &str = "/proc/sys/vm/drop_caches";
 
@@ -32,7 +32,7 @@ pub struct Evicted {
 pub fn evict(system: &System, directories: &[&Path]) -> io::Result<Evicted> {
     // Write dirty pages back first, because they cannot be evicted.
     rustix::fs::sync();
-    let machine = files::write_existing(&system.path(DROP), "3").is_ok();
+    let machine = system.has(DROP) && files::write_setting(&system.path(DROP), "3").is_ok();
     let storage = PosixStorage::new();
     let mut resident_pages = Some(0);
     for directory in directories {

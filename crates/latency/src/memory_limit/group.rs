@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tailwater_io::kernel::System;
 
-use super::files;
+use crate::files;
 
 /// Maximum number of retries of an operation that fails while processes are ending or memory is
 /// being reclaimed. [`PAUSE`] is the time between two attempts.
@@ -28,7 +28,7 @@ impl Group {
     /// Creates a group, and checks that processes can enter it by starting one that does.
     pub(super) fn new(system: &System, parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
-        files::make_directory(&system.path(&path))?;
+        files::create_group(&system.path(&path))?;
         let group = Self { system: system.clone(), path };
         let enter = ["-c", "echo $$ >\"$0/cgroup.procs\""];
         let output = Command::new("sh").args(enter).arg(group.directory()).output()?;
@@ -52,7 +52,7 @@ impl Group {
     }
 
     fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        files::write(&self.directory().join(name), text)
+        files::write_setting(&self.directory().join(name), text)
     }
 
     /// Writes a limit. While the kernel is reclaiming memory, the write fails with EBUSY and is
@@ -82,7 +82,7 @@ impl Drop for Group {
 pub(super) fn end(directory: &Path) {
     for _ in 0..TRIES {
         kill(directory);
-        match files::remove_directory(directory) {
+        match files::remove_group(directory) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => std::thread::sleep(PAUSE),
             _ => return,
         }
@@ -91,10 +91,10 @@ pub(super) fn end(directory: &Path) {
 
 fn kill(directory: &Path) {
     let all_at_once = directory.join("cgroup.kill");
-    if all_at_once.exists() && files::write(&all_at_once, "1").is_ok() {
+    if all_at_once.exists() && files::write_setting(&all_at_once, "1").is_ok() {
         return;
     }
-    let processes = files::read(&directory.join("cgroup.procs")).unwrap_or_default();
+    let processes = files::read_setting(&directory.join("cgroup.procs")).unwrap_or_default();
     // Processes that this process's PID namespace cannot see are shown as 0. Never kill process 1.
     let seen = processes.lines().filter_map(|line| line.parse().ok().filter(|&number| number > 1));
     for process in seen.filter_map(Pid::from_raw) {
@@ -103,19 +103,37 @@ fn kill(directory: &Path) {
     }
 }
 
-/// A memory limit in cgroup v1.
+/// A memory limit by a cgroup.
 #[derive(Debug)]
-pub(super) struct V1Limit {
+pub(super) struct GroupLimit {
     group: Group,
     bytes: u64,
-    counts_swap: bool,
+    /// The file of the limit of memory alone.
+    memory: &'static str,
+    /// The file of the limit of memory plus swap, if there is one.
+    with_swap: Option<&'static str>,
+    swap: &'static str,
 }
 
-impl V1Limit {
-    pub(super) fn new(group: Group, bytes: u64) -> io::Result<Self> {
+impl GroupLimit {
+    /// Creates a limit in cgroup v1, including swap if the kernel accounts for it.
+    pub(super) fn v1(group: Group, bytes: u64) -> io::Result<Self> {
+        const WITH_SWAP: &str = "memory.memsw.limit_in_bytes";
         let parent = group.path.parent().unwrap_or(&group.path);
-        let counts_swap = group.system.has(parent.join(V1_WITH_SWAP));
-        let mut limit = Self { group, bytes: u64::MAX, counts_swap };
+        let with_swap = group.system.has(parent.join(WITH_SWAP)).then_some(WITH_SWAP);
+        let swap = with_swap.map_or_else(|| unlimited_swap(&group.system), |_| "swap included");
+        let memory = "memory.limit_in_bytes";
+        let mut limit = Self { group, bytes: u64::MAX, memory, with_swap, swap };
+        limit.set(bytes)?;
+        Ok(limit)
+    }
+
+    /// Creates a limit in cgroup v2, in which swap is forbidden if the kernel supports that.
+    pub(super) fn v2(group: Group, bytes: u64) -> io::Result<Self> {
+        // If the kernel does not account for swap, the file does not exist and the write fails.
+        let refuses_swap = group.write("memory.swap.max", "0").is_ok();
+        let swap = if refuses_swap { "without swap" } else { unlimited_swap(&group.system) };
+        let mut limit = Self { group, bytes, memory: "memory.max", with_swap: None, swap };
         limit.set(bytes)?;
         Ok(limit)
     }
@@ -123,15 +141,11 @@ impl V1Limit {
     /// Sets the limit in bytes. The limit of memory plus swap must never be below the limit of
     /// memory alone, so the order of the two writes depends on whether the limit rises or falls.
     pub(super) fn set(&mut self, bytes: u64) -> io::Result<()> {
-        let with_swap =
-            || if self.counts_swap { self.group.write_limit(V1_WITH_SWAP, bytes) } else { Ok(()) };
+        let mut files = [Some(self.memory), self.with_swap];
         if bytes > self.bytes {
-            with_swap()?;
-            self.group.write_limit(V1_WITHOUT_SWAP, bytes)?;
-        } else {
-            self.group.write_limit(V1_WITHOUT_SWAP, bytes)?;
-            with_swap()?;
+            files.reverse();
         }
+        files.into_iter().flatten().try_for_each(|file| self.group.write_limit(file, bytes))?;
         self.bytes = bytes;
         Ok(())
     }
@@ -141,39 +155,7 @@ impl V1Limit {
     }
 
     pub(super) fn describe_swap(&self) -> &'static str {
-        if self.counts_swap { "swap included" } else { unlimited_swap(&self.group.system) }
-    }
-}
-
-const V1_WITHOUT_SWAP: &str = "memory.limit_in_bytes";
-const V1_WITH_SWAP: &str = "memory.memsw.limit_in_bytes";
-
-/// A memory limit in cgroup v2.
-#[derive(Debug)]
-pub(super) struct V2Limit {
-    group: Group,
-    refuses_swap: bool,
-}
-
-impl V2Limit {
-    pub(super) fn new(group: Group, bytes: u64) -> io::Result<Self> {
-        // If the kernel does not account for swap, the file does not exist and the write fails.
-        let refuses_swap = group.write("memory.swap.max", "0").is_ok();
-        let mut limit = Self { group, refuses_swap };
-        limit.set(bytes)?;
-        Ok(limit)
-    }
-
-    pub(super) fn set(&mut self, bytes: u64) -> io::Result<()> {
-        self.group.write_limit("memory.max", bytes)
-    }
-
-    pub(super) fn group(&self) -> &Group {
-        &self.group
-    }
-
-    pub(super) fn describe_swap(&self) -> &'static str {
-        if self.refuses_swap { "without swap" } else { unlimited_swap(&self.group.system) }
+        self.swap
     }
 }
 

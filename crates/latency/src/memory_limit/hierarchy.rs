@@ -6,7 +6,7 @@ use tailwater_io::kernel::System;
 use tailwater_io::kernel::group::{hierarchy, of_process};
 use tailwater_io::kernel::mounts::{self, Mount};
 
-use super::files;
+use crate::files;
 
 /// A cgroup v1 limit of at least this many bytes means "unlimited".
 const UNLIMITED: u64 = 1 << 60;
@@ -72,7 +72,7 @@ fn v2(system: &System, mounts: &[Mount], cgroup: &str) -> Result<PathBuf, String
         }
     }
     let top = system.path(mount.target.join("cgroup.subtree_control"));
-    match files::write(&top, "+memory") {
+    match files::write_setting(&top, "+memory") {
         Ok(()) => Ok(mount.target.clone()),
         Err(error) => Err(format!("the memory controller is not delegated: {error}")),
     }

@@ -3,7 +3,7 @@
 
 use tailwater_io::kernel::System;
 
-use super::files;
+use crate::files;
 
 const SETTING: &str = "/sys/kernel/mm/lru_gen/enabled";
 
@@ -22,7 +22,7 @@ impl Lru {
     pub(super) fn switch_off(system: &System) -> Self {
         let was = mask(system);
         let is_off = match was {
-            Some(mask) if mask > 0 => files::write(&system.path(SETTING), "0").is_ok(),
+            Some(mask) if mask > 0 => files::write_setting(&system.path(SETTING), "0").is_ok(),
             _ => false,
         };
         Self { system: system.clone(), was, is_off }
@@ -31,12 +31,6 @@ impl Lru {
     /// Returns the setting (a bit mask) to restore, or 0 if the setting was not changed.
     pub(super) fn mask(&self) -> u32 {
         self.was.filter(|_| self.is_off).unwrap_or(0)
-    }
-
-    /// Returns the kernel's earlier LRU setting, so that it can be restored if a signal interrupts
-    /// the program.
-    pub(super) fn back(&self) -> RestoreOnInterrupt {
-        RestoreOnInterrupt { system: self.system.clone(), mask: self.mask() }
     }
 
     /// Returns a sentence for the report that says whether the multi-generational LRU is enabled;
@@ -59,26 +53,12 @@ impl Drop for Lru {
     }
 }
 
-/// The kernel's setting of the multi-generational LRU, to be restored if a signal interrupts the
-/// program.
-#[derive(Debug)]
-pub(super) struct RestoreOnInterrupt {
-    system: System,
-    mask: u32,
-}
-
-impl RestoreOnInterrupt {
-    pub(super) fn put_back(&self) {
-        put_back(&self.system, self.mask);
-    }
-}
-
 /// Restores the setting `mask`, or does nothing if `mask` is 0.
 pub(super) fn put_back(system: &System, mask: u32) {
     if mask > 0 {
         // Ignore errors: a process that was permitted to disable the LRU is also permitted to
         // enable it.
-        let _ = files::write(&system.path(SETTING), &format!("{mask:#06x}"));
+        let _ = files::write_setting(&system.path(SETTING), &format!("{mask:#06x}"));
     }
 }
 

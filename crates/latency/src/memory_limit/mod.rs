@@ -45,7 +45,6 @@
 //! kills the processes in such groups, removes the groups and restores the LRU setting.
 
 mod eviction;
-mod files;
 mod group;
 mod hierarchy;
 pub mod interrupt;
@@ -56,12 +55,13 @@ mod stale;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, Weak};
 
 use tailwater_io::kernel::group::of_process;
 use tailwater_io::kernel::{MemoryGroup, System, Target, mounts};
 
 pub use self::eviction::{Evicted, evict};
-use self::group::{Group, V1Limit, V2Limit};
+use self::group::{Group, GroupLimit};
 use self::lru::Lru;
 use self::scope::Scopes;
 use crate::failure::Failure;
@@ -104,11 +104,11 @@ pub struct MemoryLimit {
 #[derive(Debug)]
 enum How {
     V1 {
-        memory: V1Limit,
+        memory: GroupLimit,
         unified: Option<Group>,
     },
-    V2(V2Limit),
-    Systemd(Scopes),
+    V2(GroupLimit),
+    Systemd(Arc<Scopes>),
     /// No limit. For each method, the reason why it failed.
     Nothing(Vec<String>),
 }
@@ -149,14 +149,16 @@ impl MemoryLimit {
         let how = choose(&host, &places, &name, bytes)?;
         let leftovers: Vec<PathBuf> = how.groups().map(|group| group.directory()).collect();
         let scopes = match &how {
-            How::Systemd(scopes) => Some(scopes.ending()),
-            _ => None,
+            How::Systemd(scopes) => Arc::downgrade(scopes),
+            _ => Weak::new(),
         };
-        let back = lru.back();
+        let (system, mask) = (host.system.clone(), lru.mask());
         let interrupt = interrupt::on_interrupt(move || {
             leftovers.iter().for_each(|directory| group::end(directory));
-            scopes.iter().for_each(scope::Ending::run);
-            back.put_back();
+            if let Some(scopes) = scopes.upgrade() {
+                scopes.end();
+            }
+            lru::put_back(&system, mask);
         })?;
         Ok(Self { how, lru, _interrupt: interrupt, host, bytes })
     }
@@ -316,28 +318,25 @@ impl Paths {
 /// Tries the methods in order and returns the first that works.
 fn choose(host: &Host, places: &hierarchy::Places, name: &str, bytes: u64) -> Result<How, Failure> {
     let mut reasons = Vec::new();
-    match &places.v1 {
-        Ok(parent) => match Group::new(&host.system, parent, name) {
-            Ok(group) => {
-                let memory = V1Limit::new(group, bytes)?;
-                let unified = places.unified.as_ref();
-                let unified =
-                    unified.and_then(|parent| Group::new(&host.system, parent, name).ok());
-                return Ok(How::V1 { memory, unified });
-            }
-            Err(error) => reasons.push(format!("cgroup v1: {error}")),
-        },
+    let group = |parent: &Result<PathBuf, String>| match parent {
+        Ok(parent) => Group::new(&host.system, parent, name).map_err(|error| error.to_string()),
+        Err(reason) => Err(reason.clone()),
+    };
+    match group(&places.v1) {
+        Ok(group) => {
+            let memory = GroupLimit::v1(group, bytes)?;
+            let unified = places.unified.as_ref();
+            let unified = unified.and_then(|parent| Group::new(&host.system, parent, name).ok());
+            return Ok(How::V1 { memory, unified });
+        }
         Err(reason) => reasons.push(format!("cgroup v1: {reason}")),
     }
-    match &places.v2 {
-        Ok(parent) => match Group::new(&host.system, parent, name) {
-            Ok(group) => return Ok(How::V2(V2Limit::new(group, bytes)?)),
-            Err(error) => reasons.push(format!("cgroup v2: {error}")),
-        },
+    match group(&places.v2) {
+        Ok(group) => return Ok(How::V2(GroupLimit::v2(group, bytes)?)),
         Err(reason) => reasons.push(format!("cgroup v2: {reason}")),
     }
     match Scopes::new(host, name, bytes) {
-        Ok(scopes) => return Ok(How::Systemd(scopes)),
+        Ok(scopes) => return Ok(How::Systemd(Arc::new(scopes))),
         Err(reason) => reasons.push(format!("systemd-run: {reason}")),
     }
     Ok(How::Nothing(reasons))

@@ -2,7 +2,7 @@
 //! usual for unprivileged users.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -43,10 +43,7 @@ impl Scopes {
     /// the program, so the program has the process id of the spawned child.
     pub(super) fn command(&self, bytes: u64, program: &OsStr) -> Command {
         let number = self.started.fetch_add(1, Relaxed);
-        let mut command = Command::new(&self.systemd_run);
-        if !self.is_root {
-            command.arg("--user");
-        }
+        let mut command = self.systemd(&self.systemd_run);
         command.args(["--quiet", "--scope", "--collect"]);
         command.arg(format!("--unit={}-{number}", self.name));
         command.arg("-p").arg(format!("MemoryMax={bytes}")).args(["-p", "MemorySwapMax=0", "--"]);
@@ -61,10 +58,7 @@ impl Scopes {
         if number == 0 {
             return Ok(());
         }
-        let mut command = Command::new(&self.systemctl);
-        if !self.is_root {
-            command.arg("--user");
-        }
+        let mut command = self.systemd(&self.systemctl);
         let scope = format!("{}-{number}.scope", self.name);
         command.args(["set-property", "--runtime", &scope]).arg(format!("MemoryMax={bytes}"));
         let output = command.stdin(Stdio::null()).output()?;
@@ -73,37 +67,24 @@ impl Scopes {
         }
         Err(format!("systemctl: {}", String::from_utf8_lossy(&output.stderr).trim()).into())
     }
+
+    /// Kills all systemd scopes started under this memory limit.
+    pub(super) fn end(&self) {
+        let mut command = self.systemd(&self.systemctl);
+        command.args(["kill", "--signal=KILL", &format!("{}-*.scope", self.name)]);
+        // Ignore errors: usually the scopes have already ended with their processes.
+        let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+
+    fn systemd(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.args((!self.is_root).then_some("--user"));
+        command
+    }
 }
 
 impl Drop for Scopes {
     fn drop(&mut self) {
-        self.ending().run();
-    }
-}
-
-/// A command that kills all systemd scopes started under one memory limit.
-#[derive(Debug)]
-pub(super) struct Ending {
-    systemctl: PathBuf,
-    is_root: bool,
-    pattern: String,
-}
-
-impl Scopes {
-    pub(super) fn ending(&self) -> Ending {
-        let pattern = format!("{}-*.scope", self.name);
-        Ending { systemctl: self.systemctl.clone(), is_root: self.is_root, pattern }
-    }
-}
-
-impl Ending {
-    pub(super) fn run(&self) {
-        let mut command = Command::new(&self.systemctl);
-        if !self.is_root {
-            command.arg("--user");
-        }
-        command.args(["kill", "--signal=KILL", &self.pattern]);
-        // Ignore errors: usually the scopes have already ended with their processes.
-        let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        self.end();
     }
 }

@@ -1,27 +1,31 @@
 //! fjall as a store.
 
-use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions};
-use tailwater_bench::store::{Direction, Failure, Scanned, Store};
+use tailwater_bench::store::{Direction, Engine, Failure, Scanned, Store};
 
 use crate::CACHE_BYTES;
 
 /// A fjall database, with fjall's default options for blocks and filters.
-pub(crate) struct Fjall {
+struct Fjall {
     database: Database,
     entries: Keyspace,
 }
 
-impl Store for Fjall {
-    const NAME: &'static str = "fjall";
-
-    fn create(directory: &Path, _options: &str) -> Result<Self, Failure> {
+pub(crate) const ENGINE: Engine = Engine {
+    name: "fjall",
+    open: |directory, _options| {
         let database = Database::builder(directory).cache_size(CACHE_BYTES as u64).open()?;
         let entries = database.keyspace("entries", KeyspaceCreateOptions::default)?;
-        Ok(Self { database, entries })
+        Ok(Box::new(Fjall { database, entries }))
+    },
+};
+
+impl Store for Fjall {
+    fn name(&self) -> &'static str {
+        ENGINE.name
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
@@ -45,19 +49,14 @@ impl Store for Fjall {
             scanned.add(&key, &value);
             Ok(())
         };
-        match (direction, from) {
-            (Direction::Forward, Some(key)) => {
-                self.entries.range(key..).take(limit).try_for_each(&mut add)?;
-            }
-            (Direction::Forward, None) => {
-                self.entries.iter().take(limit).try_for_each(&mut add)?;
-            }
-            (Direction::Backward, Some(key)) => {
-                self.entries.range(..=key).rev().take(limit).try_for_each(&mut add)?;
-            }
-            (Direction::Backward, None) => {
-                self.entries.iter().rev().take(limit).try_for_each(&mut add)?;
-            }
+        let range = match (direction, from) {
+            (Direction::Forward, Some(key)) => self.entries.range(key..),
+            (Direction::Backward, Some(key)) => self.entries.range(..=key),
+            (_, None) => self.entries.iter(),
+        };
+        match direction {
+            Direction::Forward => range.take(limit).try_for_each(&mut add)?,
+            Direction::Backward => range.rev().take(limit).try_for_each(&mut add)?,
         }
         Ok(scanned)
     }

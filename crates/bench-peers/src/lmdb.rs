@@ -5,7 +5,7 @@ use std::path::Path;
 
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions};
-use tailwater_bench::store::{Direction, Failure, Scanned, Store};
+use tailwater_bench::store::{Direction, Engine, Entry, Failure, Scanned, Store};
 
 use crate::TRANSACTION;
 
@@ -14,40 +14,43 @@ use crate::TRANSACTION;
 const MAP_BYTES: usize = 64 << 30;
 
 /// An LMDB database.
-pub(crate) struct Lmdb {
+struct Lmdb {
     environment: Env,
     entries: Database<Bytes, Bytes>,
 }
 
-impl Store for Lmdb {
-    const NAME: &'static str = "lmdb";
+pub(crate) const ENGINE: Engine = Engine { name: "lmdb", open: create };
 
-    #[expect(unsafe_code, reason = "maps a file, in a directory that only this run uses")]
-    fn create(directory: &Path, _options: &str) -> Result<Self, Failure> {
-        let mut options = EnvOpenOptions::new();
-        options.map_size(MAP_BYTES);
-        // SAFETY: only this process opens or changes the files, and data lost in a crash does not
-        // matter.
-        let environment = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory)? };
-        let mut transaction = environment.write_txn()?;
-        let entries = environment.create_database(&mut transaction, None)?;
-        transaction.commit()?;
-        Ok(Self { environment, entries })
+#[expect(unsafe_code, reason = "maps a file, in a directory that only this run uses")]
+fn create(directory: &Path, _options: &str) -> Result<Box<dyn Store>, Failure> {
+    let mut options = EnvOpenOptions::new();
+    options.map_size(MAP_BYTES);
+    // SAFETY: only this process opens or changes the files, and data lost in a crash does not
+    // matter.
+    let environment = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory)? };
+    let mut transaction = environment.write_txn()?;
+    let entries = environment.create_database(&mut transaction, None)?;
+    transaction.commit()?;
+    Ok(Box::new(Lmdb { environment, entries }))
+}
+
+impl Store for Lmdb {
+    fn name(&self) -> &'static str {
+        ENGINE.name
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        self.put_all(std::iter::once((key, value)))
+        let mut transaction = self.environment.write_txn()?;
+        self.entries.put(&mut transaction, key, value)?;
+        Ok(transaction.commit()?)
     }
 
-    fn put_all<'a, K: AsRef<[u8]>>(
-        &self,
-        entries: impl Iterator<Item = (K, &'a [u8])>,
-    ) -> Result<(), Failure> {
+    fn put_all(&self, entries: &mut dyn Iterator<Item = Entry<'_>>) -> Result<(), Failure> {
         let mut entries = entries.peekable();
         while entries.peek().is_some() {
             let mut transaction = self.environment.write_txn()?;
             for (key, value) in entries.by_ref().take(TRANSACTION) {
-                self.entries.put(&mut transaction, key.as_ref(), value)?;
+                self.entries.put(&mut transaction, &key, value)?;
             }
             transaction.commit()?;
         }

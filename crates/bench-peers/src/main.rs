@@ -11,15 +11,13 @@ mod lmdb;
 mod redb;
 mod rocksdb;
 mod rocksdb_scans;
-mod rocksdb_tail;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use tailwater_bench::command::Arguments;
-use tailwater_bench::engine::{Contender, Engine};
-use tailwater_bench::{Tailwater, TailwaterScans};
-use tailwater_latency::tail::TailwaterEngine;
+use tailwater_bench::tailwater;
+use tailwater_latency::tail::TAILWATER;
 
 /// Number of entries per transaction of redb and LMDB.
 const TRANSACTION: usize = 1000;
@@ -28,16 +26,9 @@ const CACHE_BYTES: usize = 1 << 30;
 
 fn main() -> ExitCode {
     tailwater_io::descriptors::raise_open_files_max();
-    let engines: [&dyn Engine; 5] = [
-        &Contender::<Tailwater>::new(),
-        &Contender::<rocksdb::RocksDb>::new(),
-        &Contender::<fjall::Fjall>::new(),
-        &Contender::<redb::Redb>::new(),
-        &Contender::<lmdb::Lmdb>::new(),
-    ];
     Arguments::parse().run(
-        &engines,
-        &[&TailwaterScans, &rocksdb_scans::RocksDbScans],
-        &[&TailwaterEngine, &rocksdb_tail::RocksDbEngine],
+        &[tailwater::ENGINE, rocksdb::ENGINE, fjall::ENGINE, redb::ENGINE, lmdb::ENGINE],
+        &[tailwater::SCANS, rocksdb_scans::ENGINE],
+        &[TAILWATER, rocksdb::TAIL],
     )
 }

@@ -1,16 +1,26 @@
 //! redb, as an implementation of the benchmark's [`Store`].
 
-use std::path::Path;
-
 use redb::{Database, Durability, ReadTransaction, ReadableDatabase, TableDefinition};
-use tailwater_bench::store::{Direction, Failure, Scanned, Store};
+use tailwater_bench::store::{Direction, Engine, Entry, Failure, Scanned, Store};
 
 use crate::{CACHE_BYTES, TRANSACTION};
 
 const ENTRIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("entries");
 
 /// A redb database.
-pub(crate) struct Redb(Database);
+struct Redb(Database);
+
+pub(crate) const ENGINE: Engine = Engine {
+    name: "redb",
+    open: |directory, _options| {
+        let database =
+            Database::builder().set_cache_size(CACHE_BYTES).create(directory.join("redb"))?;
+        let transaction = database.begin_write()?;
+        transaction.open_table(ENTRIES)?;
+        transaction.commit()?;
+        Ok(Box::new(Redb(database)))
+    },
+};
 
 impl Redb {
     fn read(&self) -> Result<ReadTransaction, Failure> {
@@ -19,32 +29,25 @@ impl Redb {
 }
 
 impl Store for Redb {
-    const NAME: &'static str = "redb";
-
-    fn create(directory: &Path, _options: &str) -> Result<Self, Failure> {
-        let database =
-            Database::builder().set_cache_size(CACHE_BYTES).create(directory.join("redb"))?;
-        let transaction = database.begin_write()?;
-        transaction.open_table(ENTRIES)?;
-        transaction.commit()?;
-        Ok(Self(database))
+    fn name(&self) -> &'static str {
+        ENGINE.name
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        self.put_all(std::iter::once((key, value)))
+        let mut transaction = self.0.begin_write()?;
+        transaction.set_durability(Durability::None)?;
+        transaction.open_table(ENTRIES)?.insert(key, value)?;
+        Ok(transaction.commit()?)
     }
 
-    fn put_all<'a, K: AsRef<[u8]>>(
-        &self,
-        entries: impl Iterator<Item = (K, &'a [u8])>,
-    ) -> Result<(), Failure> {
+    fn put_all(&self, entries: &mut dyn Iterator<Item = Entry<'_>>) -> Result<(), Failure> {
         let mut entries = entries.peekable();
         while entries.peek().is_some() {
             let mut transaction = self.0.begin_write()?;
             transaction.set_durability(Durability::None)?;
             let mut table = transaction.open_table(ENTRIES)?;
             for (key, value) in entries.by_ref().take(TRANSACTION) {
-                table.insert(key.as_ref(), value)?;
+                table.insert(&key[..], value)?;
             }
             drop(table);
             transaction.commit()?;

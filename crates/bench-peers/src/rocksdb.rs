@@ -1,31 +1,62 @@
-//! The benchmark's [`Store`] interface, implemented for RocksDB.
+//! RocksDB as a store, and in the experiment on the tail latency of reads.
 
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
+use rocksdb::statistics::Ticker;
 use rocksdb::{
     BottommostLevelCompaction, ColumnFamilyDescriptor, CompactOptions, DB, DBRawIterator,
-    FlushOptions, Options, WaitForCompactOptions, WriteOptions,
+    FlushOptions, Options, ReadOptions, WaitForCompactOptions, WriteOptions,
 };
-use tailwater_bench::store::{Direction, Failure, Scanned, Store};
+use tailwater_bench::store::{Direction, Engine, Failure, Scanned, Store};
+use tailwater_latency::engine;
+use tailwater_latency::tail::{Activity, Moved, TailDatabase, TailEngine};
 
-/// A RocksDB database, and the options of synced writes, which are created once.
-pub(crate) struct RocksDb {
+pub(crate) const ENGINE: Engine = Engine {
+    name: "rocksdb",
+    open: |directory, options| {
+        let options = Options::default().get_options_from_string(options)?;
+        Ok(Box::new(RocksDb::open(directory, options)?))
+    },
+};
+
+/// RocksDB, with the counters of `db_bench --statistics`.
+pub(crate) const TAIL: TailEngine = engine::Engine {
+    name: ENGINE.name,
+    open: |directory, options| {
+        let mut options = Options::default().get_options_from_string(options)?;
+        options.enable_statistics();
+        Ok(Box::new(RocksDb::open(directory, options)?))
+    },
+};
+
+/// An open database, the options that hold its statistics, and the options of reads and writes,
+/// which are created once.
+struct RocksDb {
     db: DB,
+    options: Options,
+    reads: ReadOptions,
+    writes: WriteOptions,
     synced_writes: WriteOptions,
 }
 
-impl Store for RocksDb {
-    const NAME: &'static str = "rocksdb";
-
-    fn create(directory: &Path, options: &str) -> Result<Self, Failure> {
-        let options = Options::default().get_options_from_string(options)?;
+impl RocksDb {
+    fn open(directory: &Path, options: Options) -> Result<Self, Failure> {
         // The default column family is opened by name, because only then does `DB` have a handle
         // for it.
         let default = ColumnFamilyDescriptor::new("default", options.clone());
+        let db = DB::open_cf_descriptors(&options, directory, [default])?;
         let mut synced_writes = WriteOptions::default();
         synced_writes.set_sync(true);
-        let db = DB::open_cf_descriptors(&options, directory, [default])?;
-        Ok(Self { db, synced_writes })
+        let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
+        Ok(Self { db, options, reads, writes, synced_writes })
+    }
+}
+
+impl Store for RocksDb {
+    fn name(&self) -> &'static str {
+        ENGINE.name
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
@@ -96,5 +127,56 @@ impl Store for RocksDb {
 
     fn property(&self, name: &str) -> Result<Option<String>, Failure> {
         Ok(self.db.property_value(name)?)
+    }
+}
+
+impl TailDatabase for RocksDb {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
+        let Some(found) = self.db.get_pinned_opt(key, &self.reads)? else { return Ok(false) };
+        value.clear();
+        value.extend_from_slice(&found);
+        Ok(true)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.db.put_opt(key, value, &self.writes)?)
+    }
+
+    fn compact(&self) -> Result<(), Failure> {
+        self.db.compact_range(None::<&[u8]>, None::<&[u8]>);
+        Ok(())
+    }
+
+    fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure> {
+        let mut iterator = self.db.raw_iterator();
+        iterator.seek_to_first();
+        while !is_over()
+            && let Some(entry) = iterator.item()
+        {
+            std::hint::black_box(entry);
+            iterator.next();
+        }
+        Ok(iterator.status()?)
+    }
+
+    fn activity(&self) -> Result<Activity, Failure> {
+        let ticker = |ticker| self.options.get_ticker_count(ticker);
+        let read = |ticker_of| Moved { read_bytes: ticker(ticker_of) as f64, written_bytes: 0.0 };
+        let written =
+            |ticker_of| Moved { read_bytes: 0.0, written_bytes: ticker(ticker_of) as f64 };
+        let purposes = BTreeMap::from([
+            ("compaction_read".to_owned(), read(Ticker::CompactReadBytes)),
+            ("compaction_write".to_owned(), written(Ticker::CompactWriteBytes)),
+            ("flush_write".to_owned(), written(Ticker::FlushWriteBytes)),
+            ("wal".to_owned(), written(Ticker::WalFileBytes)),
+        ]);
+        let pending = self.db.property_int_value("rocksdb.estimate-pending-compaction-bytes")?;
+        Ok(Activity {
+            purposes,
+            stalled: Duration::from_micros(ticker(Ticker::StallMicros)),
+            pending_compaction_bytes: pending.unwrap_or(0),
+            held_back: None,
+            user_reads: None,
+        })
     }
 }

@@ -11,36 +11,31 @@ use std::ptr;
 use librocksdb_sys as c;
 use tailwater_bench::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use tailwater_bench::store::{Failure, Scanned};
+use tailwater_latency::engine::Engine;
 
 /// Values of RocksDB's enum `Tickers` for `rocksdb.block.cache.hit` and `rocksdb.block.cache.miss`.
 const CACHE_HIT: u32 = 1;
 const CACHE_MISS: u32 = 0;
 
 /// RocksDB, opened with statistics, which count the hits and misses of the block cache.
-pub(crate) struct RocksDbScans;
+pub(crate) const ENGINE: ScanEngine = Engine { name: "rocksdb", open };
 
-impl ScanEngine for RocksDbScans {
-    fn name(&self) -> &'static str {
-        "rocksdb"
-    }
-
-    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure> {
-        let path = CString::new(directory.as_os_str().as_encoded_bytes())?;
-        let text = CString::new(options)?;
-        // SAFETY: all pointers refer to objects that were created here. RocksDB copies options
-        // instead of keeping the pointer to them. `check` frees the error message.
-        unsafe {
-            let (defaults, options) = (c::rocksdb_options_create(), c::rocksdb_options_create());
-            let mut error = ptr::null_mut();
-            c::rocksdb_get_options_from_string(defaults, text.as_ptr(), options, &mut error);
-            c::rocksdb_options_destroy(defaults);
-            check(error)?;
-            c::rocksdb_options_enable_statistics(options);
-            let db = c::rocksdb_open(options, path.as_ptr(), &mut error);
-            check(error)?;
-            let writes = c::rocksdb_writeoptions_create();
-            Ok(Box::new(Scanning { db, options, writes }))
-        }
+fn open(directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure> {
+    let path = CString::new(directory.as_os_str().as_encoded_bytes())?;
+    let text = CString::new(options)?;
+    // SAFETY: all pointers refer to objects that were created here. RocksDB copies options instead
+    // of keeping the pointer to them. `check` frees the error message.
+    unsafe {
+        let (defaults, options) = (c::rocksdb_options_create(), c::rocksdb_options_create());
+        let mut error = ptr::null_mut();
+        c::rocksdb_get_options_from_string(defaults, text.as_ptr(), options, &mut error);
+        c::rocksdb_options_destroy(defaults);
+        check(error)?;
+        c::rocksdb_options_enable_statistics(options);
+        let db = c::rocksdb_open(options, path.as_ptr(), &mut error);
+        check(error)?;
+        let writes = c::rocksdb_writeoptions_create();
+        Ok(Box::new(Scanning { db, options, writes }))
     }
 }
 

@@ -1,14 +1,16 @@
 //! A logical backup: a full scan of a snapshot while keys are overwritten. Measures the memory and
 //! disk space that the backup's iterator pins in addition to the live contents of the database.
 
-use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use fastrand::Rng;
-use tailwater_latency::entries::{RandomValues, key};
+use serde::Serialize;
+use serde_json::json;
+use tailwater_latency::entries::{Values, key};
+use tailwater_latency::experiment::{Finished, Table};
 use tailwater_latency::parsing::above_zero;
 use tailwater_latency::say;
 
@@ -28,7 +30,7 @@ const SAMPLE: Duration = Duration::from_millis(200);
 
 /// The command's arguments.
 #[derive(Debug, Args)]
-pub struct BackupArguments {
+pub(crate) struct BackupArguments {
     /// Size of the database, in GB.
     #[arg(long, default_value_t = 5.0, value_parser = above_zero)]
     gigabytes: f64,
@@ -44,56 +46,59 @@ pub struct BackupArguments {
 
 /// Memory and disk space that is in use but not part of the current version, in bytes. The iterator
 /// of the backup pins it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Kept {
     memtables: u64,
     files: u64,
 }
 
 /// The result of one backup.
+#[derive(Debug, Serialize)]
 struct Outcome {
-    took: Duration,
+    seconds: f64,
     most: Kept,
     last: Kept,
 }
 
 impl BackupArguments {
-    /// Runs one backup for each engine and each kind of iterator; returns a table.
-    pub(crate) fn run(&self, known: &[&dyn ScanEngine]) -> Result<String, Failure> {
+    /// Runs one backup for each engine and each kind of iterator.
+    pub(crate) fn run(&self, known: &[ScanEngine]) -> Result<Finished, Failure> {
         let entries = (self.gigabytes * 1e9) as u64 / (key(0).len() + VALUE_BYTES) as u64;
-        let mut report = format!(
-            "A backup of {} GB at {} MB/s during {} MB/s of overwrites; kept beyond the current \
-             version, in MB:\n\n\
-             | engine | iterator | seconds | memtables, max | files, max | memtables, end \
-             | files, end |\n|---|---|---:|---:|---:|---:|---:|\n",
-            self.gigabytes, self.backup, self.overwrites
+        let mut table = Table::new(
+            "engine<|iterator<|seconds>|memtables, max>|files, max>|memtables, end>|files, end>",
         );
-        for engine in known.iter().filter(|engine| self.subjects.wants(engine.name())) {
+        let mut result = Vec::new();
+        for engine in known.iter().filter(|engine| self.subjects.wants(engine.name)) {
+            let name = engine.name;
             let directory = self.subjects.new_directory()?;
-            let subject = engine.open(directory.path(), &self.subjects.options_over(OPTIONS))?;
-            say!("{}: writing {entries} entries", engine.name());
-            let values = RandomValues::new(VALUE_BYTES, 1);
+            let subject = (engine.open)(directory.path(), &self.subjects.options_over(OPTIONS))?;
+            say!("{name}: writing {entries} entries");
+            let values = Values::random(VALUE_BYTES, 1);
             for number in 0..entries {
                 subject.put(&key(number), values.get(number))?;
             }
             subject.settle()?;
             for (refreshes, kind) in [(false, "plain"), (true, "refreshing")] {
-                say!("{}: a backup with a {kind} iterator", engine.name());
+                say!("{name}: a backup with a {kind} iterator");
                 let outcome = self.back_up(&*subject, entries, refreshes)?;
-                let Outcome { took, most, last } = outcome;
-                let figures = [most.memtables, most.files, last.memtables, last.files];
-                let figures = figures.map(|bytes| format!("{:.0}", bytes as f64 / 1e6));
-                writeln!(
-                    report,
-                    "| {} | {kind} | {:.0} | {} |",
-                    engine.name(),
-                    took.as_secs_f64(),
-                    figures.join(" | ")
-                )?;
+                let Outcome { seconds, most, last } = outcome;
+                let kept = [most.memtables, most.files, last.memtables, last.files];
+                let kept = kept.map(|bytes| format!("{:.0}", bytes as f64 / 1e6));
+                let row = [name.to_owned(), kind.to_owned(), format!("{seconds:.0}")];
+                table.row(row.into_iter().chain(kept));
+                result.push(json!({"engine": name, "iterator": kind, "outcome": outcome}));
                 subject.settle()?;
             }
         }
-        Ok(report)
+        let text = format!(
+            "A backup of {} GB at {} MB/s during {} MB/s of overwrites; kept beyond the current \
+             version, in MB:\n\n{}",
+            self.gigabytes,
+            self.backup,
+            self.overwrites,
+            table.markdown()
+        );
+        Finished::new(text, &result)
     }
 
     fn back_up(
@@ -115,7 +120,7 @@ impl BackupArguments {
                     pace(begun, bytes, self.backup);
                 }
             });
-            let took = begun.elapsed();
+            let seconds = begun.elapsed().as_secs_f64();
             is_done.store(true, Ordering::Relaxed);
             let written = writer.join().map_err(|_| "the writer panicked")?;
             let kept = watcher.join().map_err(|_| "the watcher panicked")?;
@@ -125,7 +130,7 @@ impl BackupArguments {
                 return Err(format!("the backup has {count} entries, not {entries}").into());
             }
             let (most, last) = kept?;
-            Ok(Outcome { took, most, last })
+            Ok(Outcome { seconds, most, last })
         })
     }
 
@@ -135,7 +140,7 @@ impl BackupArguments {
         entries: u64,
         is_done: &AtomicBool,
     ) -> Result<(), Failure> {
-        let (mut rng, values) = (Rng::with_seed(2), RandomValues::new(VALUE_BYTES, 2));
+        let (mut rng, values) = (Rng::with_seed(2), Values::random(VALUE_BYTES, 2));
         let (begun, mut bytes) = (Instant::now(), 0);
         while !is_done.load(Ordering::Relaxed) {
             for _ in 0..KEYS_BETWEEN_CHECKS {

@@ -4,16 +4,17 @@ use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tailwater_latency::experiment::Finished;
 use tailwater_latency::say;
 use tailwater_latency::tail::{self, CHILD_COMMAND, TailArguments, TailEngine};
 
 use crate::backup::BackupArguments;
 use crate::basket::BasketArguments;
 use crate::durable::{self, DurableArguments, NEIGHBOUR_COMMAND};
-use crate::engine::Engine;
 use crate::hot_key::HotKeyArguments;
 use crate::range_deletions::RangeDeletionArguments;
 use crate::snapshot_scans::{ScanEngine, SnapshotScanArguments};
+use crate::store::{Engine, Failure};
 use crate::sustained::SustainedArguments;
 
 /// Measures engines side by side; see each command.
@@ -58,27 +59,14 @@ impl Arguments {
     /// engines is used.
     pub fn run(
         &self,
-        known: &[&dyn Engine],
-        scan_engines: &[&dyn ScanEngine],
-        tail_engines: &[&dyn TailEngine],
+        known: &[Engine],
+        scan_engines: &[ScanEngine],
+        tail_engines: &[TailEngine],
     ) -> ExitCode {
-        let outcome = match &self.command {
-            Command::Basket(arguments) => arguments.run(known),
-            Command::HotKey(arguments) => arguments.run(known),
-            Command::Sustained(arguments) => arguments.run(known),
-            Command::RangeDeletions(arguments) => arguments.run(known),
-            Command::SnapshotScans(arguments) => arguments.run(scan_engines),
-            Command::Backup(arguments) => arguments.run(scan_engines),
-            Command::Durable(arguments) => durable::run(arguments, known),
-            Command::DurableNeighbour => durable::compute(),
-            Command::Tail(arguments) => tail::run(arguments, tail_engines),
-            Command::TailChild { assignment } => {
-                tail::run_child(assignment, tail_engines).map(|()| String::new())
-            }
-        };
-        match outcome {
-            Ok(report) => {
-                match std::io::stdout().write_all(report.as_bytes()) {
+        match self.finish(known, scan_engines, tail_engines) {
+            Ok(finished) => {
+                let text: String = finished.into_iter().map(|finished| finished.text).collect();
+                match std::io::stdout().write_all(text.as_bytes()) {
                     Err(error) if error.kind() != ErrorKind::BrokenPipe => {
                         say!("error: the report cannot be written: {error}");
                         ExitCode::FAILURE
@@ -92,5 +80,29 @@ impl Arguments {
                 ExitCode::FAILURE
             }
         }
+    }
+
+    /// Runs the command and returns its finished experiments.
+    fn finish(
+        &self,
+        known: &[Engine],
+        scan_engines: &[ScanEngine],
+        tail_engines: &[TailEngine],
+    ) -> Result<Vec<Finished>, Failure> {
+        let finished = match &self.command {
+            Command::Basket(arguments) => arguments.run(known),
+            Command::HotKey(arguments) => arguments.run(known),
+            Command::Sustained(arguments) => return arguments.run(known),
+            Command::RangeDeletions(arguments) => arguments.run(known),
+            Command::SnapshotScans(arguments) => arguments.run(scan_engines),
+            Command::Backup(arguments) => arguments.run(scan_engines),
+            Command::Durable(arguments) => durable::run(arguments, known),
+            Command::DurableNeighbour => durable::compute(),
+            Command::Tail(arguments) => return tail::run(arguments, tail_engines),
+            Command::TailChild { assignment } => {
+                return tail::run_child(assignment, tail_engines).map(|()| Vec::new());
+            }
+        };
+        Ok(vec![finished?])
     }
 }

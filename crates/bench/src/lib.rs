@@ -1,40 +1,36 @@
 //! Workloads that measure Tailwater, and other engines in the same run.
 //!
-//! An engine is a [`store::Store`]; `snapshot-scans` and `backup` need a
+//! A database of an engine is a [`store::Store`]; `snapshot-scans` and `backup` need a
 //! [`snapshot_scans::ScanEngine`], and `tail` a [`tailwater_latency::tail::TailEngine`]. The
 //! commands are:
 //!
-//! - [`basket`]: the workloads of RocksDB's `db_bench` under their names, on several engines in
+//! - `basket`: the workloads of RocksDB's `db_bench` under their names, on several engines in
 //!   turn, so that other load on the machine affects all of them;
-//! - [`hot_key`]: gets of one key by several threads;
-//! - [`sustained`]: overwriting for minutes;
-//! - [`range_deletions`]: overlapping range deletions, and reads while they are in the memtable;
+//! - `hot_key`: gets of one key by several threads;
+//! - `sustained`: overwriting for minutes;
+//! - `range_deletions`: overlapping range deletions, and reads while they are in the memtable;
 //! - [`snapshot_scans`]: scans of one snapshot, by iterators that refresh themselves and by
 //!   iterators that do not;
-//! - [`backup`]: the memory and space that the iterator of a logical backup pins during overwrites;
-//! - [`durable`]: synced puts, compared with raw writes to the device;
+//! - `backup`: the memory and space that the iterator of a logical backup pins during overwrites;
+//! - `durable`: synced puts, compared with raw writes to the device;
 //! - `tail`: the effect of direct I/O on the tail latency of reads during compactions, from
 //!   [`tailwater_latency`].
 //!
-//! A command has its own arguments and the arguments in [`subjects`], which all commands share. It
-//! runs [`workloads`] on each [`engine`]. Only [`command`] knows all commands.
+//! A command has its own arguments and the arguments in `subjects`, which all commands share. It
+//! measures each [`store::Engine`]. Only [`command`] knows all commands.
 //!
 //! Benchmarks only report; they do not pass or fail.
 
-pub mod backup;
-pub mod basket;
+mod backup;
+mod basket;
 pub mod command;
-pub mod durable;
-pub mod engine;
-pub mod hot_key;
+mod durable;
+mod hot_key;
 mod process;
-pub mod range_deletions;
-mod report;
+mod range_deletions;
 pub mod snapshot_scans;
 pub mod store;
-pub mod subjects;
-pub mod sustained;
-mod tailwater;
-pub mod workloads;
-
-pub use tailwater::{Tailwater, TailwaterScans};
+mod subjects;
+mod sustained;
+pub mod tailwater;
+mod workloads;

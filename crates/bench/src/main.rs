@@ -4,12 +4,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use tailwater_bench::command::Arguments;
-use tailwater_bench::engine::{Contender, Engine};
-use tailwater_bench::{Tailwater, TailwaterScans};
-use tailwater_latency::tail::TailwaterEngine;
+use tailwater_bench::tailwater;
+use tailwater_latency::tail::TAILWATER;
 
 fn main() -> ExitCode {
     tailwater_io::descriptors::raise_open_files_max();
-    let engines = [&Contender::<Tailwater>::new() as &dyn Engine];
-    Arguments::parse().run(&engines, &[&TailwaterScans], &[&TailwaterEngine])
+    Arguments::parse().run(&[tailwater::ENGINE], &[tailwater::SCANS], &[TAILWATER])
 }

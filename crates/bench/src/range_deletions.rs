@@ -1,22 +1,38 @@
-//! Overlapping range deletions on several engines; the module `workloads::range_deletions`
-//! describes the measurements.
+//! Overlapping range deletions on several engines, and reads while they are in the memtable.
+//!
+//! Each deletion extends a little beyond both ends of the previous one, so that in the end all
+//! deletions cover the keys in the middle. The deletions stay in the memtable while keys are read.
+//! An engine that splits the deletions into disjoint fragments, and stores with each fragment all
+//! deletions that cover it, needs time and memory quadratic in the number of deletions.
 
-use std::fmt::Write as _;
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use tailwater_latency::numbers::{Rate, median};
+use fastrand::Rng;
+use serde::{Deserialize, Serialize};
+use tailwater_latency::entries::{Values, key};
+use tailwater_latency::experiment::{Figure, Finished, Table, in_turn};
+use tailwater_latency::numbers::rate;
 use tailwater_latency::parsing::at_least_one;
 
-use crate::engine::Engine;
-use crate::store::Failure;
+use crate::store::{Direction, Engine, Failure, Store};
 use crate::subjects::Subjects;
-use crate::workloads::range_deletions::{Deleting, Figures};
 
 /// Engines with range deletions.
 const ENGINES: [&str; 2] = ["tailwater", "rocksdb"];
+/// Name of the property that is the total size of all tables, in bytes.
+const TABLE_BYTES: &str = "rocksdb.total-sst-files-size";
+/// Length of values, in bytes.
+const VALUE_BYTES: usize = 100;
+/// No deleted range covers the outermost keys at either end of the key space. Their number at each
+/// end is KEYS_BESIDE times the number of deletions.
+const KEYS_BESIDE: u64 = 5;
+/// Number of keys by which each deleted range extends beyond the previous range, at each end.
+const KEYS_FURTHER: u64 = 20;
+
 /// The command's arguments.
 #[derive(Debug, Args)]
-pub struct RangeDeletionArguments {
+pub(crate) struct RangeDeletionArguments {
     /// Number of ranges to delete, each of 50 keys.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     deletions: u64,
@@ -30,107 +46,132 @@ pub struct RangeDeletionArguments {
     subjects: Subjects,
 }
 
-/// A row of the report: its figure, and the way in which the figure is printed.
-struct Row {
-    name: &'static str,
-    by_turns: bool,
-    figure: fn(&Figures) -> f64,
-    text: fn(f64) -> String,
+/// The results of an engine in one round.
+#[derive(Debug, Serialize, Deserialize)]
+struct Round {
+    plain: Figures,
+    /// The results if deletions and gets alternate.
+    by_turns: Figures,
 }
 
-const ROWS: [Row; 6] = [
-    Row {
-        name: "deletions per second",
-        by_turns: false,
-        figure: |it| it.deletions,
-        text: |rate| Rate(rate).to_string(),
-    },
-    Row {
-        name: "deletions per second, alternating with gets",
-        by_turns: true,
-        figure: |it| it.deletions,
-        text: |rate| Rate(rate).to_string(),
-    },
-    Row {
-        name: "gets per second",
-        by_turns: false,
-        figure: |it| it.gets,
-        text: |rate| Rate(rate).to_string(),
-    },
-    Row {
-        name: "scan of the remaining keys, ms",
-        by_turns: false,
-        figure: |it| it.scan_s,
-        text: |seconds| format!("{:.1}", seconds * 1e3),
-    },
-    Row {
-        name: "flush, ms",
-        by_turns: false,
-        figure: |it| it.flush_s,
-        text: |seconds| format!("{:.1}", seconds * 1e3),
-    },
-    Row {
-        name: "flushed bytes",
-        by_turns: false,
-        figure: |it| it.flushed_bytes,
-        text: |bytes| format!("{bytes:.0}"),
-    },
+/// The rows of the report. Engines are columns.
+const ROWS: [Figure; 6] = [
+    Figure::new("deletions per second", "/plain/deletions", rate),
+    Figure::new("deletions per second, alternating with gets", "/by_turns/deletions", rate),
+    Figure::new("gets per second", "/plain/gets", rate),
+    Figure::new("scan of the remaining keys, ms", "/plain/scan_s", milliseconds),
+    Figure::new("flush, ms", "/plain/flush_s", milliseconds),
+    Figure::new("flushed bytes", "/plain/flushed_bytes", |bytes| format!("{bytes:.0}")),
 ];
 
+fn milliseconds(seconds: f64) -> String {
+    format!("{:.1}", seconds * 1e3)
+}
+
 impl RangeDeletionArguments {
-    /// Runs the command; returns a table.
-    pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
-        let engines = self.subjects.engines_or(known, &ENGINES)?;
-        // Figures of all rounds. The first index is 1 if deletions and gets alternate, else 0; the
-        // second index is the engine.
-        let mut figures = [vec![Vec::new(); engines.len()], vec![Vec::new(); engines.len()]];
-        for round in 0..self.rounds {
-            for turn in 0..engines.len() {
-                // Each round starts with another engine.
-                let index = (turn + round) % engines.len();
-                for by_turns in [false, true] {
-                    let engine = engines[index];
-                    let figure = self.measure(engine, by_turns);
-                    let figure = figure.map_err(|error| format!("{}: {error}", engine.name()))?;
-                    figures[usize::from(by_turns)][index].push(figure);
-                }
-            }
-        }
-        self.table(&engines, &figures)
-    }
-
-    fn measure(&self, engine: &dyn Engine, by_turns: bool) -> Result<Figures, Failure> {
-        let directory = self.subjects.new_directory()?;
-        let subject = engine.create(directory.path(), &self.subjects.options())?;
-        let Self { deletions, reads, .. } = *self;
-        subject.delete_ranges(&Deleting { deletions, reads, by_turns })
-    }
-
-    fn table(
-        &self,
-        engines: &[&dyn Engine],
-        figures: &[Vec<Vec<Figures>>; 2],
-    ) -> Result<String, Failure> {
+    /// Runs the command; its table is in Markdown.
+    pub(crate) fn run(&self, known: &[Engine]) -> Result<Finished, Failure> {
         let (rounds, deletions) = (self.rounds, self.deletions);
-        let mut table = format!("{deletions} range deletions, medians of {rounds} rounds:\n\n| |");
-        engines.iter().try_for_each(|engine| write!(table, " {} |", engine.name()))?;
-        let columns = "---:|".repeat(engines.len());
-        writeln!(table, "\n|---|{columns}")?;
+        let engines = self.subjects.engines_or(known, &ENGINES)?;
+        let measured = in_turn(engines, rounds, |_, engine| {
+            let measure = |by_turns| {
+                let directory = self.subjects.new_directory()?;
+                let store = (engine.open)(directory.path(), &self.subjects.options())?;
+                delete(&*store, self, by_turns)
+            };
+            let both = || Ok(Round { plain: measure(false)?, by_turns: measure(true)? });
+            both().map_err(|error: Failure| format!("{}: {error}", engine.name).into())
+        })?;
+        let names: String = measured.iter().map(|it| format!("|{}>", it.row.name)).collect();
+        let mut table = Table::new(&format!("<{names}"));
+        let mut every_run = String::new();
         for row in &ROWS {
-            write!(table, "| {} |", row.name)?;
-            for rounds in &figures[usize::from(row.by_turns)] {
-                let median = median(rounds.iter().map(row.figure).collect());
-                write!(table, " {} |", (row.text)(median))?;
+            let mut cells = vec![row.column.to_owned()];
+            for engine in &measured {
+                cells.push(row.cell(&serde_json::to_value(&engine.median)?));
+                let runs = serde_json::to_value(&engine.runs)?;
+                let runs = runs.as_array().into_iter().flatten().map(|run| row.cell(run));
+                let runs = runs.collect::<Vec<_>>().join(", ");
+                every_run += &format!("- {}, {}: {runs}\n", row.column, engine.row.name);
             }
-            writeln!(table)?;
+            table.row(cells);
         }
-        table.push_str("\nEvery run:\n\n");
-        for row in &ROWS {
-            for (engine, rounds) in engines.iter().zip(&figures[usize::from(row.by_turns)]) {
-                let all: Vec<_> = rounds.iter().map(|it| (row.text)((row.figure)(it))).collect();
-                writeln!(table, "- {}, {}: {}", row.name, engine.name(), all.join(", "))?;
-            }
-        }
-        Ok(table)
+        let table = table.markdown();
+        let text = format!(
+            "{deletions} range deletions, medians of {rounds} rounds:\n\n{table}\nEvery run:\n\n\
+             {every_run}"
+        );
+        Finished::new(text, &measured)
     }
+}
+
+/// The results of the workload.
+#[derive(Debug, Serialize, Deserialize)]
+struct Figures {
+    /// Deletions per second. If deletions and gets alternate, the time of the gets is included.
+    deletions: f64,
+    /// Gets per second while all deletions are in the memtable; 0 if gets and deletions alternate.
+    gets: f64,
+    /// Duration of a scan over the remaining keys, in seconds.
+    scan_s: f64,
+    /// Duration of the flush, in seconds.
+    flush_s: f64,
+    /// Length of the tables that the flush wrote, in bytes.
+    flushed_bytes: f64,
+}
+
+/// Puts keys, deletes ranges of them, and reads. If `by_turns`, exactly one get follows each
+/// deletion, and there are no other gets.
+fn delete(
+    store: &dyn Store,
+    arguments: &RangeDeletionArguments,
+    by_turns: bool,
+) -> Result<Figures, Failure> {
+    let RangeDeletionArguments { deletions, reads, .. } = *arguments;
+    let keys = deletions * 2 * (KEYS_FURTHER + KEYS_BESIDE);
+    let values = Values::new(VALUE_BYTES, 1);
+    store.put_all(&mut (0..keys).map(|number| (key(number), values.get(number))))?;
+    store.settle()?;
+    let bytes_before = table_bytes(store)?;
+    let mut rng = Rng::with_seed(1);
+    let mut get = || store.get(&key(rng.u64(..keys))).map(std::hint::black_box);
+    let deleting = timed(|| {
+        for reach in (1..=deletions).map(|number| number * KEYS_FURTHER) {
+            store.delete_range(&key(keys / 2 - reach), &key(keys / 2 + reach))?;
+            if by_turns {
+                get()?;
+            }
+        }
+        Ok(())
+    })?;
+    let reads = if by_turns { 0 } else { reads };
+    let getting = timed(|| (0..reads).try_for_each(|_| get().map(drop)))?;
+    let mut remaining = 0;
+    let scanning = timed(|| {
+        remaining = store.scan(None, Direction::Forward, u64::MAX)?.entries;
+        Ok(())
+    })?;
+    let expected = deletions * 2 * KEYS_BESIDE;
+    if remaining != expected {
+        return Err(format!("{remaining} keys remain, not {expected}").into());
+    }
+    let flushing = timed(|| store.settle())?;
+    Ok(Figures {
+        deletions: deletions as f64 / deleting.as_secs_f64(),
+        gets: if reads == 0 { 0.0 } else { reads as f64 / getting.as_secs_f64() },
+        scan_s: scanning.as_secs_f64(),
+        flush_s: flushing.as_secs_f64(),
+        flushed_bytes: table_bytes(store)? - bytes_before,
+    })
+}
+
+fn timed(work: impl FnOnce() -> Result<(), Failure>) -> Result<Duration, Failure> {
+    let start = Instant::now();
+    work()?;
+    Ok(start.elapsed())
+}
+
+fn table_bytes(store: &dyn Store) -> Result<f64, Failure> {
+    let bytes = store.property(TABLE_BYTES)?.ok_or_else(|| format!("no {TABLE_BYTES}"))?;
+    Ok(bytes.parse()?)
 }

@@ -10,17 +10,19 @@
 //! refreshing iterators have a version to move to. Both kinds of iterators run at the same time,
 //! each on its own database, so that load of other processes affects both.
 
-use std::fmt::Write as _;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use fastrand::Rng;
-use tailwater_latency::entries::{self, RandomValues};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tailwater_latency::engine::Engine;
+use tailwater_latency::entries::{self, Values};
+use tailwater_latency::experiment::{Finished, Measured, Table};
 use tailwater_latency::files::Temporary;
-use tailwater_latency::numbers::{Rate, median};
+use tailwater_latency::numbers::rate;
 use tailwater_latency::parsing::at_least_one;
 use tailwater_latency::say;
 
@@ -87,71 +89,48 @@ impl Scans {
     }
 }
 
-/// An engine that can scan a snapshot.
-pub trait ScanEngine: Sync {
-    /// Returns the engine's name.
-    fn name(&self) -> &'static str;
+/// An engine that can scan a snapshot. It opens a database, or creates it.
+pub type ScanEngine = Engine<dyn ScanSubject>;
 
-    /// Opens a database, or creates it.
-    ///
-    /// # Errors
-    /// Errors from the engine.
-    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure>;
-}
-
-/// An open database of a [`ScanEngine`].
+/// An open database of a [`ScanEngine`]. All methods return the errors of the engine.
 pub trait ScanSubject: Sync {
     /// Puts an entry.
-    ///
-    /// # Errors
-    /// Errors from the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
     /// Takes a snapshot and performs all `scans` of it, each with a new iterator.
-    ///
-    /// # Errors
-    /// Errors from the engine.
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure>;
 
     /// Takes a snapshot and calls `visit` with the key and value of each of its entries.
     /// `refreshes` says whether the iterator refreshes itself.
-    ///
-    /// # Errors
-    /// Errors from the engine.
     fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure>;
 
-    /// Returns the value of a numeric property, given RocksDB's name for it.
-    ///
-    /// # Errors
-    /// Errors from the engine, and an error if the engine has no such property.
+    /// Returns the value of a numeric property, given RocksDB's name for it. An engine that does
+    /// not know the name returns an error.
     fn number(&self, property: &str) -> Result<u64, Failure>;
 
     /// Waits until no background work is left.
-    ///
-    /// # Errors
-    /// Errors from the engine.
     fn settle(&self) -> Result<(), Failure>;
 
     /// Takes a snapshot and releases it.
-    ///
-    /// # Errors
-    /// Errors from the engine.
     fn take_snapshot(&self) -> Result<(), Failure>;
 
     /// Installs a new version of the column family, with the same contents.
-    ///
-    /// # Errors
-    /// Errors from the engine.
     fn renew_version(&self) -> Result<(), Failure>;
 
     /// Returns the numbers of block cache hits and misses since the database was opened.
-    ///
-    /// # Errors
-    /// Errors from the engine.
     fn block_cache_lookups(&self) -> Result<[u64; 2], Failure>;
 }
 
+/// A row of the table.
+#[derive(Debug, Serialize)]
+struct Row {
+    engine: &'static str,
+    steps: u64,
+    iterators: &'static str,
+}
+
 /// The results of one kind of iterator in one run.
+#[derive(Debug, Serialize, Deserialize)]
 struct Run {
     scans_per_second: f64,
     megabytes_per_second: f64,
@@ -160,41 +139,38 @@ struct Run {
 }
 
 impl SnapshotScanArguments {
-    /// Runs the command; returns the report, a table in Markdown.
-    pub(crate) fn run(&self, known: &[&dyn ScanEngine]) -> Result<String, Failure> {
-        let mut report = format!(
-            "{} entries of {KEY_BYTES} and {VALUE_BYTES} bytes; {} stepped over in each run; \
-             medians of {} runs, in which both kinds scan at the same time:\n\n\
-             | engine | steps of a scan | iterators | scans/s | MB/s | block cache hits |\n\
-             |---|---:|---|---:|---:|---:|\n",
-            self.entries, self.steps, self.rounds
-        );
-        let mut snapshots = String::new();
-        let chosen = known.iter().filter(|engine| self.subjects.wants(engine.name()));
-        for engine in chosen {
-            let directories = self.fill(*engine)?;
+    /// Runs the command; its table is in Markdown.
+    pub(crate) fn run(&self, known: &[ScanEngine]) -> Result<Finished, Failure> {
+        let mut table =
+            Table::new("engine<|steps of a scan>|iterators<|scans/s>|MB/s>|block cache hits>");
+        let (mut snapshots, mut measured) = (String::new(), Vec::new());
+        for engine in known.iter().filter(|engine| self.subjects.wants(engine.name)) {
+            let name = engine.name;
+            let directories = self.fill(engine)?;
             let options = self.subjects.options_over(SCANNING);
             // `fill` left the entries in the log, so opening the database flushes them to tables.
-            let open = |at: usize| engine.open(directories[at].path(), &options);
+            let open = |at: usize| (engine.open)(directories[at].path(), &options);
             let subjects = [open(0)?, open(1)?];
-            for &nexts in &self.seek_nexts {
+            for &steps in &self.seek_nexts {
                 let mut runs = [Vec::new(), Vec::new()];
                 for round in 0..self.rounds {
-                    say!("{}: {nexts} steps, run {}", engine.name(), round + 1);
-                    for (runs, run) in runs.iter_mut().zip(self.run_both(&subjects, nexts)?) {
+                    say!("{name}: {steps} steps, run {}", round + 1);
+                    for (runs, run) in runs.iter_mut().zip(self.run_both(&subjects, steps)?) {
                         runs.push(run);
                     }
                 }
-                for (runs, kind) in runs.iter().zip(["plain", "refreshing"]) {
-                    let of = |figure: fn(&Run) -> f64| median(runs.iter().map(figure).collect());
-                    writeln!(
-                        report,
-                        "| {} | {nexts} | {kind} | {} | {:.0} | {:.2} % |",
-                        engine.name(),
-                        Rate(of(|run| run.scans_per_second)),
-                        of(|run| run.megabytes_per_second),
-                        of(|run| run.hits * 100.0),
-                    )?;
+                for (runs, iterators) in runs.into_iter().zip(["plain", "refreshing"]) {
+                    let row = Measured::new(Row { engine: name, steps, iterators }, runs)?;
+                    let Run { scans_per_second, megabytes_per_second, hits } = row.median;
+                    table.row([
+                        name.to_owned(),
+                        steps.to_string(),
+                        iterators.to_owned(),
+                        rate(scans_per_second),
+                        format!("{megabytes_per_second:.0}"),
+                        format!("{:.2} %", hits * 100.0),
+                    ]);
+                    measured.push(row);
                 }
             }
             let begun = Instant::now();
@@ -202,19 +178,28 @@ impl SnapshotScanArguments {
                 subjects[0].take_snapshot()?;
             }
             let took_ns = begun.elapsed().as_nanos() as f64 / f64::from(SNAPSHOTS);
-            writeln!(snapshots, "- {}: {took_ns:.0} ns", engine.name())?;
+            snapshots += &format!("- {name}: {took_ns:.0} ns\n");
         }
-        Ok(format!("{report}\nDuration of taking and releasing a snapshot:\n\n{snapshots}"))
+        let text = format!(
+            "{} entries of {KEY_BYTES} and {VALUE_BYTES} bytes; {} stepped over in each run; \
+             medians of {} runs, in which both kinds scan at the same time:\n\n{}\nDuration of \
+             taking and releasing a snapshot:\n\n{snapshots}",
+            self.entries,
+            self.steps,
+            self.rounds,
+            table.markdown()
+        );
+        Finished::new(text, &json!({"measured": measured, "snapshots": snapshots}))
     }
 
     /// Creates two databases with the same entries and closes them. The entries are in the logs and
     /// not yet in tables.
-    fn fill(&self, engine: &dyn ScanEngine) -> Result<[Temporary; 2], Failure> {
+    fn fill(&self, engine: &ScanEngine) -> Result<[Temporary; 2], Failure> {
         let directories = [self.subjects.new_directory()?, self.subjects.new_directory()?];
-        let values = RandomValues::new(VALUE_BYTES, 1);
+        let values = Values::random(VALUE_BYTES, 1);
         for directory in &directories {
-            say!("{}: writing {} entries", engine.name(), self.entries);
-            let subject = engine.open(directory.path(), FILLING)?;
+            say!("{}: writing {} entries", engine.name, self.entries);
+            let subject = (engine.open)(directory.path(), FILLING)?;
             for number in 0..self.entries {
                 subject.put(&key(number), values.get(number))?;
             }

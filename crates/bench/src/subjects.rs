@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use tailwater_latency::files::Temporary;
 
-use crate::engine::Engine;
-use crate::store::Failure;
+use crate::store::{Engine, Failure};
 
 /// Default option string for all engines that accept RocksDB's options.
 const OPTIONS: &str = "\
@@ -17,7 +16,7 @@ const OPTIONS: &str = "\
 
 /// The arguments that most commands share.
 #[derive(Debug, Clone, Args)]
-pub struct Subjects {
+pub(crate) struct Subjects {
     /// Option string of the databases.
     #[arg(long, default_value = OPTIONS)]
     options: String,
@@ -39,30 +38,24 @@ impl Subjects {
     ///
     /// # Errors
     /// An error if a name matches no engine.
-    pub(crate) fn engines<'a>(
-        &self,
-        known: &[&'a dyn Engine],
-    ) -> Result<Vec<&'a dyn Engine>, Failure> {
+    pub(crate) fn engines<'a>(&self, known: &'a [Engine]) -> Result<Vec<&'a Engine>, Failure> {
         if self.engines.is_empty() {
-            return Ok(known.to_vec());
+            return Ok(known.iter().collect());
         }
-        let names = known.iter().map(|engine| engine.name()).collect::<Vec<_>>().join(", ");
-        let find = |name: &String| known.iter().copied().find(|engine| engine.name() == *name);
+        let names = known.iter().map(|engine| engine.name).collect::<Vec<_>>().join(", ");
+        let find = |name: &String| known.iter().find(|engine| engine.name == *name);
         let unknown = |name| format!("--engines: no engine '{name}'; there are: {names}").into();
         self.engines.iter().map(|name| find(name).ok_or_else(|| unknown(name))).collect()
     }
 
     /// Returns the requested engines, or the engines with the given names if none were requested.
-    ///
-    /// # Errors
-    /// The errors of [`Self::engines`].
     pub(crate) fn engines_or<'a>(
         &self,
-        known: &[&'a dyn Engine],
+        known: &'a [Engine],
         names: &[&str],
-    ) -> Result<Vec<&'a dyn Engine>, Failure> {
+    ) -> Result<Vec<&'a Engine>, Failure> {
         let mut engines = self.engines(known)?;
-        engines.retain(|engine| !self.engines.is_empty() || names.contains(&engine.name()));
+        engines.retain(|engine| !self.engines.is_empty() || names.contains(&engine.name));
         Ok(engines)
     }
 
@@ -85,9 +78,6 @@ impl Subjects {
 
     /// Creates a directory for a database. It is removed when the returned value is dropped or the
     /// program is interrupted.
-    ///
-    /// # Errors
-    /// Errors from creating the directory.
     pub(crate) fn new_directory(&self) -> Result<Temporary, Failure> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("tailwater-bench-");

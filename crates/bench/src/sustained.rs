@@ -20,19 +20,21 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
 
 use clap::Args;
+use serde::Serialize;
+use serde_json::json;
 use tailwater_latency::entries::KEY_BYTES;
-use tailwater_latency::numbers::Rate;
+use tailwater_latency::experiment::Finished;
+use tailwater_latency::latencies::Latencies;
+use tailwater_latency::numbers::rate;
 use tailwater_latency::say;
 
-use crate::engine::Engine;
 use crate::process::{directory_bytes, peak_memory_bytes, written_bytes};
-use crate::store::Failure;
+use crate::store::{Engine, Failure};
 use crate::subjects::Subjects;
-use crate::workloads::basket::{Amount, Workload};
-use crate::workloads::overwriting::{LOOK_EVERY, MEMORY, Memory, Overwriting, STALL, Writes};
+use crate::workloads::basket::{self, Amount, Workload};
+use crate::workloads::overwriting::{LOOK_EVERY, MEMORY, Memory, STALL, overwrite};
 
 /// Maximum number of seconds to wait until the size of the directory is stable; it is checked once
 /// a second.
@@ -40,35 +42,35 @@ const LOOKS_FOR_SETTLED: usize = 60;
 
 /// The command's arguments.
 #[derive(Debug, Args)]
-pub struct SustainedArguments {
+pub(crate) struct SustainedArguments {
     /// Number of keys.
     #[arg(long, default_value_t = 10_000_000)]
-    num: u64,
+    pub(crate) num: u64,
     /// Length of values in bytes; keys have 16 bytes.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
-    value_size: u32,
+    pub(crate) value_size: u32,
     /// Duration of overwriting, in seconds.
     #[arg(long, default_value_t = 600)]
-    seconds: u64,
+    pub(crate) seconds: u64,
     /// Rate limit in puts per second; unlimited by default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
-    rate: Option<u32>,
+    pub(crate) rate: Option<u32>,
     #[command(flatten)]
     subjects: Subjects,
 }
 
 impl SustainedArguments {
-    /// Runs the command; returns a report.
-    pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
+    /// Runs the command.
+    pub(crate) fn run(&self, known: &[Engine]) -> Result<Vec<Finished>, Failure> {
         let engines = self.subjects.engines(known)?;
         match engines[..] {
-            [engine] => self.run_engine(engine),
-            _ => engines.iter().map(|engine| self.run_process(engine.name())).collect(),
+            [engine] => Ok(vec![self.run_engine(engine)?]),
+            _ => engines.iter().map(|engine| self.run_process(engine.name)).collect(),
         }
     }
 
-    /// Runs one engine in a separate process.
-    fn run_process(&self, engine: &str) -> Result<String, Failure> {
+    /// Runs one engine in a separate process. The result is the text that it prints.
+    fn run_process(&self, engine: &str) -> Result<Finished, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["sustained", "--engines", engine]);
         command.args(["--num", &self.num.to_string()]);
@@ -85,96 +87,101 @@ impl SustainedArguments {
         if !output.status.success() {
             return Err(format!("{engine}: {}", output.status).into());
         }
-        Ok(String::from_utf8(output.stdout)?)
+        let text = String::from_utf8(output.stdout)?;
+        Finished::new(text.clone(), &text)
     }
 
-    fn run_engine(&self, engine: &dyn Engine) -> Result<String, Failure> {
+    fn run_engine(&self, engine: &Engine) -> Result<Finished, Failure> {
         let directory = self.subjects.new_directory()?;
-        let subject = engine.create(directory.path(), &self.subjects.options())?;
+        let store = (engine.open)(directory.path(), &self.subjects.options())?;
         let value_bytes = self.value_size as usize;
         let amount = Amount { entries: self.num, reads: 0, value_bytes };
-        say!("{}: filling", engine.name());
-        subject.run(Workload::FillSeq, &amount, 1)?;
-        subject.settle()?;
-        say!("{}: overwriting for {} seconds", engine.name(), self.seconds);
-        let work = Overwriting {
-            keys: self.num,
-            value_bytes,
-            time: Duration::from_secs(self.seconds),
-            rate: self.rate,
-            directory: directory.path(),
-        };
+        say!("{}: filling", engine.name);
+        basket::run(&*store, Workload::FillSeq, &amount, 1)?;
+        store.settle()?;
+        say!("{}: overwriting for {} seconds", engine.name, self.seconds);
         let written_before = written_bytes()?;
-        let writes = subject.overwrite(&work)?;
-        let levels = subject.property("rocksdb.levelstats")?;
-        subject.settle()?;
+        let writes = overwrite(&*store, self, directory.path())?;
+        let levels = store.property("rocksdb.levelstats")?;
+        store.settle()?;
+        let entry_bytes = (KEY_BYTES + value_bytes) as f64;
+        let (puts, seconds) = (writes.latencies.len() as f64, self.seconds as f64);
+        let space = |bytes: u64| bytes as f64 / (self.num as f64 * entry_bytes);
+        let sizes = &writes.sizes;
+        let Memory { anonymous, parts } = writes.memory;
         let figures = Figures {
-            entry_bytes: (KEY_BYTES + value_bytes) as u64,
-            live_bytes: self.num * (KEY_BYTES + value_bytes) as u64,
-            settled_bytes: settled_bytes(directory.path())?,
-            written_bytes: written_bytes()? - written_before,
-            peak_memory_bytes: peak_memory_bytes()?,
-            time: work.time,
+            puts_per_second: puts / seconds,
+            latencies: Latencies::of(&writes.latencies),
+            stalled_share: writes.stalled.as_secs_f64() / seconds,
+            space_mean: space(sizes.iter().sum::<u64>() / sizes.len().max(1) as u64),
+            space_max: space(sizes.iter().copied().max().unwrap_or(0)),
+            space_settled: space(settled_bytes(directory.path())?),
+            written_per_byte: (written_bytes()? - written_before) as f64 / (puts * entry_bytes),
+            peak_memory_mib: peak_memory_bytes()? >> 20,
+            anonymous_mib: anonymous >> 20,
+            parts_mib: parts.map(|bytes| bytes >> 20),
+            rest_mib: anonymous.saturating_sub(parts.iter().sum()) >> 20,
             levels,
-            settled_levels: subject.property("rocksdb.levelstats")?,
-            writes,
+            settled_levels: store.property("rocksdb.levelstats")?,
         };
-        figures.report(engine.name())
+        Finished::new(
+            figures.report(engine.name)?,
+            &json!({"engine": engine.name, "figures": figures}),
+        )
     }
 }
 
-/// The figures of one engine after its run.
+/// The figures of one engine after its run. Space and written bytes are per byte of keys and
+/// values.
+#[derive(Debug, Serialize)]
 struct Figures {
-    entry_bytes: u64,
-    live_bytes: u64,
-    settled_bytes: u64,
-    written_bytes: u64,
-    peak_memory_bytes: u64,
-    time: Duration,
+    puts_per_second: f64,
+    latencies: Latencies,
+    stalled_share: f64,
+    space_mean: f64,
+    space_max: f64,
+    space_settled: f64,
+    written_per_byte: f64,
+    peak_memory_mib: u64,
+    anonymous_mib: u64,
+    /// The parts of the anonymous memory, as in [`MEMORY`].
+    parts_mib: [u64; MEMORY.len()],
+    rest_mib: u64,
     levels: Option<String>,
     settled_levels: Option<String>,
-    writes: Writes,
 }
 
 impl Figures {
     fn report(&self, engine: &str) -> Result<String, Failure> {
-        let Self { writes, .. } = self;
-        let latencies = &writes.latencies;
-        let puts = latencies.len();
-        let micros = |percent| latencies.value_at_quantile(percent / 100.0) as f64 / 1000.0;
-        let space = |bytes: u64| bytes as f64 / self.live_bytes as f64;
-        let mean_size = writes.sizes.iter().sum::<u64>() / writes.sizes.len().max(1) as u64;
-        let most = writes.sizes.iter().copied().max().unwrap_or(0);
-        let written = self.written_bytes as f64 / (puts * self.entry_bytes) as f64;
-        let stalled = 100.0 * writes.stalled.as_secs_f64() / self.time.as_secs_f64();
-        let mut text = format!("## {engine}\n\n");
-        writeln!(text, "- puts: {}/s", Rate(puts as f64 / self.time.as_secs_f64()))?;
-        writeln!(
-            text,
-            "- microseconds per put: p50 {:.1}, p99 {:.1}, p99.9 {:.1}, p99.99 {:.1}, max {:.0}",
-            micros(50.0),
-            micros(99.0),
-            micros(99.9),
-            micros(99.99),
-            latencies.max() as f64 / 1000.0
-        )?;
-        writeln!(text, "- time in puts of more than {} ms: {stalled:.1} %", STALL.as_millis())?;
-        writeln!(
-            text,
-            "- bytes on disk per byte of data: {:.2} on average, {:.2} at most, {:.2} settled",
-            space(mean_size),
-            space(most),
-            space(self.settled_bytes)
-        )?;
-        writeln!(text, "- bytes written per byte put: {written:.2}")?;
-        writeln!(text, "- peak memory: {} MiB", self.peak_memory_bytes >> 20)?;
-        let Memory { anonymous, parts } = &writes.memory;
-        write!(text, "- peak anonymous memory, {} MiB:", anonymous >> 20)?;
-        for ((_, part), bytes) in MEMORY.iter().zip(parts) {
-            write!(text, " {part} {},", bytes >> 20)?;
+        let Latencies { p50_us, p99_us, p999_us, p9999_us, max_us, .. } = self.latencies;
+        let mut text = format!(
+            "## {engine}\n\n\
+             - puts: {}/s\n\
+             - microseconds per put: p50 {:.1}, p99 {:.1}, p99.9 {:.1}, p99.99 {:.1}, max {:.0}\n\
+             - time in puts of more than {} ms: {:.1} %\n\
+             - bytes on disk per byte of data: {:.2} on average, {:.2} at most, {:.2} settled\n\
+             - bytes written per byte put: {:.2}\n\
+             - peak memory: {} MiB\n\
+             - peak anonymous memory, {} MiB:",
+            rate(self.puts_per_second),
+            p50_us,
+            p99_us,
+            p999_us,
+            p9999_us,
+            max_us,
+            STALL.as_millis(),
+            100.0 * self.stalled_share,
+            self.space_mean,
+            self.space_max,
+            self.space_settled,
+            self.written_per_byte,
+            self.peak_memory_mib,
+            self.anonymous_mib,
+        );
+        for ((_, part), mib) in MEMORY.iter().zip(self.parts_mib) {
+            write!(text, " {part} {mib},")?;
         }
-        let rest = anonymous.saturating_sub(parts.iter().sum());
-        writeln!(text, " everything else {}", rest >> 20)?;
+        writeln!(text, " everything else {}", self.rest_mib)?;
         for (when, levels) in
             [("after the last put", &self.levels), ("settled", &self.settled_levels)]
         {

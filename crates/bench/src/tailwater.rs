@@ -1,18 +1,15 @@
 //! The benchmark's [`Store`] interface, implemented for Tailwater.
 
 use std::cell::RefCell;
-use std::path::Path;
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tailwater::{
-    BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, Statistics,
-    WriteOptions,
-};
+use tailwater::{BottommostRewrite, CompactRangeOptions, ReadOptions, Statistics};
+use tailwater_latency::engine;
+use tailwater_latency::tail::Tailwater;
 
 use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
-use crate::store::{Direction, Failure, Scanned, Store};
+use crate::store::{Direction, Engine, Failure, Scanned, Store};
 
 thread_local! {
     /// Each get copies its value into this buffer. Pinning the value instead would update a
@@ -20,27 +17,15 @@ thread_local! {
     static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A Tailwater database.
-#[derive(Debug)]
-pub struct Tailwater {
-    db: Db,
-    family: ColumnFamily,
-    reads: ReadOptions,
-    writes: WriteOptions,
-    synced_writes: WriteOptions,
-}
+/// Tailwater.
+pub const ENGINE: Engine = Engine {
+    name: "tailwater",
+    open: |directory, options| Ok(Box::new(Tailwater::open(directory, options, None)?)),
+};
 
 impl Store for Tailwater {
-    const NAME: &'static str = "tailwater";
-
-    fn create(directory: &Path, options: &str) -> Result<Self, Failure> {
-        let mut open = OpenOptions::default();
-        open.set_from_string(options)?;
-        let db = Db::open(directory, &open)?;
-        let family = db.cf_handle("default")?;
-        let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
-        let synced_writes = writes.with_sync(true);
-        Ok(Self { db, family, reads, writes, synced_writes })
+    fn name(&self) -> &'static str {
+        ENGINE.name
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
@@ -48,7 +33,7 @@ impl Store for Tailwater {
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        Ok(self.db.put_cf_opt(&self.family, key, value, &self.synced_writes)?)
+        Ok(self.db.put_cf_opt(&self.family, key, value, &self.writes.with_sync(true))?)
     }
 
     fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
@@ -103,7 +88,11 @@ impl Store for Tailwater {
     }
 
     fn settle(&self) -> Result<(), Failure> {
-        settle(&self.db, &self.family)
+        self.db.flush_cf(&self.family)?;
+        while self.db.needs_compaction_cf(&self.family)? || self.db.running_compactions() > 0 {
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
     }
 
     fn property(&self, name: &str) -> Result<Option<String>, Failure> {
@@ -111,44 +100,17 @@ impl Store for Tailwater {
     }
 }
 
-fn settle(db: &Db, family: &ColumnFamily) -> Result<(), Failure> {
-    db.flush_cf(family)?;
-    while db.needs_compaction_cf(family).expect("its column family") || db.running_compactions() > 0
-    {
-        thread::sleep(Duration::from_millis(10));
-    }
-    Ok(())
-}
-
 /// Tailwater, with statistics that count the hits and misses of the block cache.
-#[derive(Debug)]
-pub struct TailwaterScans;
+pub const SCANS: ScanEngine = engine::Engine {
+    name: ENGINE.name,
+    open: |directory, options| {
+        Ok(Box::new(Tailwater::open(directory, options, Some(Statistics::new()))?))
+    },
+};
 
-impl ScanEngine for TailwaterScans {
-    fn name(&self) -> &'static str {
-        Tailwater::NAME
-    }
-
-    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure> {
-        let mut open = OpenOptions::default();
-        open.set_from_string(options)?;
-        let statistics = Arc::new(Statistics::new());
-        open.set_statistics(Arc::clone(&statistics));
-        let db = Db::open(directory, &open)?;
-        let family = db.cf_handle("default")?;
-        Ok(Box::new(Scanning { db, family, statistics }))
-    }
-}
-
-struct Scanning {
-    db: Db,
-    family: ColumnFamily,
-    statistics: Arc<Statistics>,
-}
-
-impl ScanSubject for Scanning {
+impl ScanSubject for Tailwater {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        Ok(self.db.put_cf_opt(&self.family, key, value, &WriteOptions::default())?)
+        Store::put(self, key, value)
     }
 
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure> {
@@ -185,12 +147,12 @@ impl ScanSubject for Scanning {
     }
 
     fn number(&self, property: &str) -> Result<u64, Failure> {
-        let value = self.db.property_value_cf(&self.family, property)?;
+        let value = self.property(property)?;
         Ok(value.ok_or_else(|| format!("no property {property}"))?.parse()?)
     }
 
     fn settle(&self) -> Result<(), Failure> {
-        settle(&self.db, &self.family)
+        Store::settle(self)
     }
 
     fn take_snapshot(&self) -> Result<(), Failure> {
@@ -206,7 +168,8 @@ impl ScanSubject for Scanning {
     }
 
     fn block_cache_lookups(&self) -> Result<[u64; 2], Failure> {
-        let count = |name: &str| self.statistics.ticker(name).ok_or("no such ticker");
+        let statistics = self.statistics.as_ref().ok_or("no statistics")?;
+        let count = |name: &str| statistics.ticker(name).ok_or("no such ticker");
         Ok([count("rocksdb.block.cache.hit")?, count("rocksdb.block.cache.miss")?])
     }
 }

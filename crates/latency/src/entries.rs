@@ -24,10 +24,11 @@ pub fn key(number: u64) -> [u8; KEY_BYTES] {
     key
 }
 
-/// Compressible values, all of the same length.
+/// Values, all of the same length.
 pub struct Values {
-    text: Vec<u8>,
+    bytes: Vec<u8>,
     length: usize,
+    is_random: bool,
 }
 
 impl fmt::Debug for Values {
@@ -37,56 +38,41 @@ impl fmt::Debug for Values {
 }
 
 impl Values {
-    /// Creates values of `length` bytes each. `length` must be at most 1 MiB.
+    /// Creates compressible values of `length` bytes each. `length` must be at most 1 MiB.
     pub fn new(length: usize, seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let mut text = Vec::with_capacity(TEXT_BYTES + PIECE_BYTES);
-        while text.len() < TEXT_BYTES {
+        let mut bytes = Vec::with_capacity(TEXT_BYTES + PIECE_BYTES);
+        while bytes.len() < TEXT_BYTES {
             let half: Vec<u8> = (0..PIECE_BYTES / 2).map(|_| rng.u8(b' '..=b'~')).collect();
-            text.extend_from_slice(&half);
-            text.extend_from_slice(&half);
+            bytes.extend_from_slice(&half);
+            bytes.extend_from_slice(&half);
         }
-        Self { text, length }
+        Self { bytes, length, is_random: false }
     }
 
-    /// Returns the value of the entry with this number. All values are parts of one generated text.
-    /// Consecutive entries have consecutive parts, which do not overlap. After the last part, the
-    /// values start again at the beginning of the text.
-    #[inline]
-    pub fn get(&self, number: u64) -> &[u8] {
-        let count = TEXT_BYTES / self.length.max(1);
-        let begin = (number as usize % count) * self.length;
-        &self.text[begin..begin + self.length]
-    }
-}
-
-/// Incompressible values, all of the same length.
-pub struct RandomValues {
-    bytes: Vec<u8>,
-    length: usize,
-}
-
-impl fmt::Debug for RandomValues {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RandomValues").field("length", &self.length).finish_non_exhaustive()
-    }
-}
-
-impl RandomValues {
-    /// Creates values of `length` bytes.
-    pub fn new(length: usize, seed: u64) -> Self {
+    /// Creates incompressible values of `length` bytes each.
+    pub fn random(length: usize, seed: u64) -> Self {
         let mut bytes = vec![0; TEXT_BYTES + length];
         Rng::with_seed(seed).fill(&mut bytes);
-        Self { bytes, length }
+        Self { bytes, length, is_random: true }
     }
 
-    /// Returns the value of the entry with this number. It begins at one of 1,048,576 offsets in
-    /// the random bytes, so values overlap.
+    /// Returns the value of the entry with this number.
+    ///
+    /// Compressible values are parts of one generated text. Consecutive entries have consecutive
+    /// parts, which do not overlap. After the last part, the values start again at the beginning of
+    /// the text. An incompressible value begins at one of 1,048,576 offsets in the random bytes, so
+    /// values overlap.
     #[inline]
     pub fn get(&self, number: u64) -> &[u8] {
-        // Multiplying by this odd constant spreads the values: those of consecutive numbers begin
-        // more than 100 KB apart.
-        let begin = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % TEXT_BYTES;
+        let begin = if self.is_random {
+            // Multiplying by this odd constant spreads the values: those of consecutive numbers
+            // begin more than 100 KB apart.
+            (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % TEXT_BYTES
+        } else {
+            let count = TEXT_BYTES / self.length.max(1);
+            (number as usize % count) * self.length
+        };
         &self.bytes[begin..begin + self.length]
     }
 }
@@ -112,9 +98,9 @@ mod tests {
 
     #[test]
     fn random_values_differ() {
-        let values = RandomValues::new(100, 7);
+        let values = Values::random(100, 7);
         assert_eq!(values.get(1).len(), 100);
         assert_ne!(values.get(1), values.get(2));
-        assert_eq!(values.get(1), RandomValues::new(100, 7).get(1));
+        assert_eq!(values.get(1), Values::random(100, 7).get(1));
     }
 }

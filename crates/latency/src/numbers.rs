@@ -1,7 +1,5 @@
 //! Computes medians, and formats figures with up to three significant digits.
 
-use std::fmt;
-
 /// Returns the median. There must be at least one figure.
 pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
@@ -13,20 +11,15 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// A number of operations per second, formatted with up to three significant digits.
-#[derive(Debug, Clone, Copy)]
-pub struct Rate(pub f64);
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            rate if rate >= 1e7 => write!(f, "{:.1}M", rate / 1e6),
-            rate if rate >= 1e6 => write!(f, "{:.2}M", rate / 1e6),
-            rate if rate >= 1e5 => write!(f, "{:.0}k", rate / 1e3),
-            rate if rate >= 1e4 => write!(f, "{:.1}k", rate / 1e3),
-            rate if rate >= 1e3 => write!(f, "{:.2}k", rate / 1e3),
-            rate => write!(f, "{rate:.0}"),
-        }
+/// Formats a number of operations per second with up to three significant digits.
+pub fn rate(rate: f64) -> String {
+    match rate {
+        rate if rate >= 1e7 => format!("{:.1}M", rate / 1e6),
+        rate if rate >= 1e6 => format!("{:.2}M", rate / 1e6),
+        rate if rate >= 1e5 => format!("{:.0}k", rate / 1e3),
+        rate if rate >= 1e4 => format!("{:.1}k", rate / 1e3),
+        rate if rate >= 1e3 => format!("{:.2}k", rate / 1e3),
+        rate => format!("{rate:.0}"),
     }
 }
 
@@ -48,8 +41,7 @@ mod tests {
 
     #[test]
     fn rates_have_three_digits() {
-        let texts =
-            [12.3, 8_512.0, 653_400.0, 1_234_567.0, 24_800_000.0].map(|r| Rate(r).to_string());
+        let texts = [12.3, 8_512.0, 653_400.0, 1_234_567.0, 24_800_000.0].map(rate);
         assert_eq!(texts, ["12", "8.51k", "653k", "1.23M", "24.8M"]);
     }
 

@@ -1,5 +1,7 @@
 //! Parsers of command-line argument values.
 
+use clap::ValueEnum;
+
 /// Parses a finite number above 0.
 pub fn above_zero(text: &str) -> Result<f64, String> {
     match text.parse() {
@@ -14,4 +16,9 @@ pub fn at_least_one(text: &str) -> Result<usize, String> {
         Ok(number) if number > 0 => Ok(number),
         _ => Err("not a whole number of at least 1".into()),
     }
+}
+
+/// Returns the name of a value on the command line, which reports also use.
+pub fn name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use tailwater_latency::parsing::{above_zero, at_least_one};
+use tailwater_latency::parsing::{self, above_zero, at_least_one};
 
-use super::configuration::Configuration;
 use super::raw::Raw;
 use crate::subjects::Subjects;
 use crate::workloads::puts::Length;
@@ -17,7 +16,7 @@ const WRITERS_MAX: usize = 1024;
 
 /// The command's arguments.
 #[derive(Debug, Args)]
-pub struct DurableArguments {
+pub(crate) struct DurableArguments {
     /// Comma-separated list of measurements
     #[arg(long, value_delimiter = ',', default_value = "synced,fillseq,unsynced")]
     pub(super) parts: Vec<Part>,
@@ -78,13 +77,20 @@ pub(super) enum Part {
 
 impl Part {
     /// Returns the name on the command line, which reports also use.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Synced => "synced",
-            Self::FillSeq => "fillseq",
-            Self::Unsynced => "unsynced",
-        }
+    pub(super) fn name(self) -> String {
+        parsing::name(&self)
     }
+}
+
+/// A configuration of Tailwater: the value of `wal_io_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Configuration {
+    /// The log goes through the page cache
+    Buffered,
+    /// The log bypasses the page cache
+    Direct,
+    /// The log bypasses the page cache only while most writes are synced
+    Auto,
 }
 
 impl DurableArguments {
@@ -160,7 +166,7 @@ pub(super) mod tests {
     #[test]
     fn parts_are_typed_as_they_are_reported() {
         for part in Part::value_variants() {
-            assert_eq!(Part::from_str(part.name(), false), Ok(*part));
+            assert_eq!(Part::from_str(&part.name(), false), Ok(*part));
             assert_eq!(serde_json::to_value(part).unwrap(), part.name());
         }
     }

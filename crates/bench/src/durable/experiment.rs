@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
-use tailwater_latency::numbers::{Rate, micros};
+use tailwater_latency::experiment::turns;
+use tailwater_latency::numbers::{micros, rate};
 use tailwater_latency::say;
 
 use super::arguments::{DurableArguments, Part};
@@ -12,9 +13,8 @@ use super::raw::Raw;
 use super::report::{Measurement, Report};
 use super::rows::{Row, Writes, reference};
 use super::task::Task;
-use crate::engine::Engine;
-use crate::store::Failure;
-use crate::workloads::puts::{Figures, Length};
+use crate::store::{Engine, Failure};
+use crate::workloads::puts::{Figures, Length, put};
 
 /// All requested measurements.
 pub(super) struct Experiment<'a, 'e> {
@@ -33,7 +33,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
     /// The error of the first row whose write fails. It names the argument that requests the row.
     pub(super) fn new(
         arguments: &'a DurableArguments,
-        known: &[&'e dyn Engine],
+        known: &'e [Engine],
     ) -> Result<Self, Failure> {
         let (rows, tasks) = (Row::all(arguments, known)?, Task::all(arguments));
         let mut experiment = Self { arguments, rows, tasks, notes: Vec::new() };
@@ -58,9 +58,6 @@ impl<'a, 'e> Experiment<'a, 'e> {
     }
 
     /// Measures everything, and prints its progress on standard error.
-    ///
-    /// # Errors
-    /// Errors from the engines and the filesystem.
     pub(super) fn run(self) -> Result<Report, Failure> {
         let neighbours = self.arguments.neighbour.then(Neighbours::start).transpose();
         let _neighbours = neighbours.map_err(|error| format!("--neighbour: {error}"))?;
@@ -68,9 +65,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
             self.tasks.iter().map(|_| vec![Vec::new(); self.rows.len()]).collect();
         for run in 0..self.arguments.runs {
             for (&task, measured) in self.tasks.iter().zip(&mut measurements) {
-                for turn in 0..self.rows.len() {
-                    // Each run starts with another row.
-                    let index = (turn + run) % self.rows.len();
+                for index in turns(self.rows.len(), run) {
                     let row = &self.rows[index];
                     if task.has(row) {
                         measured[index].push(self.measure_in(row, task, run)?);
@@ -91,7 +86,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
             run + 1,
             part.name(),
             row.label,
-            Rate(figures.per_second).to_string(),
+            rate(figures.per_second),
             micros(figures.p50_us),
         );
         Ok(figures)
@@ -103,7 +98,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
         match &row.writes {
             Writes::Raw(raw) => raw.write(directory.path(), task.writers, length),
             Writes::Engine { engine, options, .. } => {
-                engine.create(directory.path(), options)?.put(&task.putting(length))
+                put(&*(engine.open)(directory.path(), options)?, &task.putting(length))
             }
         }
     }
@@ -120,7 +115,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
             };
             let (raw, reference) = (runs_of(raw), runs_of(reference));
             for (row, runs) in rows() {
-                measurements.push(Measurement::new(task, row, runs.clone(), raw, reference));
+                measurements.push(Measurement::new(task, row, runs.clone(), raw, reference)?);
             }
         }
         let reference = reference.map(str::to_owned);

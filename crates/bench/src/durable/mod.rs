@@ -10,13 +10,12 @@
 //! is the maximum rate at which this device can sync a log. There are as many threads as writers,
 //! and each thread writes to its own region of the file.
 //!
-//! Each run measures every row once, in turn: engines, configurations of Tailwater
-//! (`configuration`) and raw writes. Ratios are computed from rates of the same run, because a
-//! device's speed changes from minute to minute. Each measurement has a new database in a new
-//! directory, which is removed before the next one begins.
+//! Each run measures every row once, in turn: engines, configurations of Tailwater and raw writes.
+//! Ratios are computed from rates of the same run, because a device's speed changes from minute to
+//! minute. Each measurement has a new database in a new directory, which is removed before the next
+//! one begins.
 
 mod arguments;
-mod configuration;
 mod experiment;
 mod neighbour;
 mod raw;
@@ -24,17 +23,17 @@ mod report;
 mod rows;
 mod task;
 
-pub use arguments::DurableArguments;
+pub(crate) use arguments::DurableArguments;
 pub(crate) use neighbour::{NEIGHBOUR_COMMAND, compute};
 
+use tailwater_latency::experiment::Finished;
 use tailwater_latency::files::{create_directory, write_json, write_text};
 
 use self::experiment::Experiment;
-use crate::engine::Engine;
-use crate::store::Failure;
+use crate::store::{Engine, Failure};
 
-/// Runs the command; returns a report.
-pub(crate) fn run(arguments: &DurableArguments, known: &[&dyn Engine]) -> Result<String, Failure> {
+/// Runs the command.
+pub(crate) fn run(arguments: &DurableArguments, known: &[Engine]) -> Result<Finished, Failure> {
     let failed = |error| format!("--out: {error}");
     if let Some(out) = &arguments.out {
         create_directory(out).map_err(failed)?;
@@ -45,5 +44,5 @@ pub(crate) fn run(arguments: &DurableArguments, known: &[&dyn Engine]) -> Result
         let written = write_json(&out.join("report.json"), &report);
         written.and_then(|()| write_text(&out.join("table.txt"), &text)).map_err(failed)?;
     }
-    Ok(text)
+    Finished::new(text, &report)
 }

@@ -11,6 +11,7 @@
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Signal, set_parent_process_death_signal, setsid};
+use tailwater_latency::experiment::Finished;
 
 use crate::store::Failure;
 
@@ -23,9 +24,6 @@ pub(super) struct Neighbours(Vec<Child>);
 
 impl Neighbours {
     /// Starts one process per processor.
-    ///
-    /// # Errors
-    /// I/O errors.
     pub(super) fn start() -> Result<Self, Failure> {
         let program = std::env::current_exe()?;
         let mut neighbours = Self(Vec::new());
@@ -53,7 +51,7 @@ impl Drop for Neighbours {
 ///
 /// # Errors
 /// I/O errors, if the system does not support killing the process with its parent.
-pub(crate) fn compute() -> Result<String, Failure> {
+pub(crate) fn compute() -> Result<Finished, Failure> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     setsid()?;
     let mut sum = 0_u64;

@@ -46,9 +46,6 @@ impl Raw {
 
     /// Measures raw writes: `writers` threads durably overwrite the blocks of a new file in
     /// `directory`. Each thread cycles through its own region of the file.
-    ///
-    /// # Errors
-    /// Errors from the filesystem.
     pub(super) fn write(
         self,
         directory: &Path,

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
-use tailwater_io::kernel::{Environment, System};
 use tailwater_latency::entries::KEY_BYTES;
-use tailwater_latency::numbers::{Rate, micros};
+use tailwater_latency::experiment::{Figure, Table, environment, medians};
+use tailwater_latency::numbers::{micros, rate};
 
 use super::arguments::{DurableArguments, Part};
 use super::rows::{Row, Writes};
 use super::task::Task;
+use crate::store::Failure;
 use crate::workloads::puts::{Figures, Length, VALUE_BYTES};
 
 /// All results.
@@ -63,20 +64,20 @@ impl Measurement {
         runs: Vec<Figures>,
         raw: Option<&[Figures]>,
         compared: Option<&[Figures]>,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
         let options = match &row.writes {
             Writes::Raw(_) => None,
             Writes::Engine { options, .. } => Some(options.clone()),
         };
-        Self {
+        Ok(Self {
             task,
             label: row.label.clone(),
             options,
-            median: Figures::median(&runs),
+            median: medians(&runs)?,
             to_raw: raw.map(|raw| Figures::ratio(&runs, raw)),
             to_compared: compared.map(|compared| Figures::ratio(&runs, compared)),
             runs,
-        }
+        })
     }
 }
 
@@ -90,7 +91,6 @@ impl Report {
     ) -> Self {
         let directory = arguments.subjects.parent_directory().cloned();
         let directory = directory.unwrap_or_else(std::env::temp_dir);
-        let environment = Environment::of_directory(&System::default(), &directory).named();
         Self {
             schema: 1,
             length: arguments.length(Part::Synced),
@@ -98,14 +98,14 @@ impl Report {
             runs: arguments.runs,
             neighbour: arguments.neighbour,
             compared_with,
-            environment: environment.into_iter().collect(),
+            environment: environment(&directory).into_iter().collect(),
             notes,
             measurements,
         }
     }
 
     fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let environment_value = |name| self.environment.get(name).map_or("unknown", String::as_str);
+        let value = |name| self.environment.get(name).map_or("unknown", String::as_str);
         writeln!(
             f,
             "Puts of {KEY_BYTES} B and {VALUE_BYTES} B, {} run(s); a measurement takes {}, of \
@@ -114,14 +114,14 @@ impl Report {
             self.runs,
             self.length.describe(),
             self.fillseq_length.describe(),
-            environment_value("kernel"),
-            environment_value("processors"),
-            environment_value("ticks_per_second"),
-            environment_value("filesystem"),
-            environment_value("journal"),
-            environment_value("device"),
-            environment_value("fua"),
-            environment_value("volatile_write_cache"),
+            value("kernel"),
+            value("processors"),
+            value("ticks_per_second"),
+            value("filesystem"),
+            value("journal"),
+            value("device"),
+            value("fua"),
+            value("volatile_write_cache"),
         )?;
         if self.neighbour {
             writeln!(f, "A computing process keeps every processor busy.")?;
@@ -129,32 +129,39 @@ impl Report {
         self.notes.iter().try_for_each(|note| writeln!(f, "Note: {note}."))
     }
 
-    fn write_medians(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "| part | writers | | writes/s | mean us | p50 us | p99 us | p99.9 us | p99.99 us |"
-        )?;
-        write!(f, " over 3 ms | to raw |")?;
-        if let Some(compared) = &self.compared_with {
-            write!(f, " to {compared} |")?;
+    /// Returns a table in Markdown with the medians.
+    fn medians(&self) -> Result<String, fmt::Error> {
+        let compared = self.compared_with.iter().map(|label| format!("|to {label}>"));
+        let columns = Figure::columns(&FIGURES) + &compared.collect::<String>();
+        let mut table = Table::new(&format!("part<|writers>|<{columns}"));
+        for measurement in &self.measurements {
+            let Measurement { task, label, .. } = measurement;
+            let value = serde_json::to_value(measurement).map_err(|_| fmt::Error)?;
+            let mut cells = vec![task.part.name(), task.writers.to_string(), label.clone()];
+            cells.extend(FIGURES.iter().map(|figure| figure.cell(&value)));
+            cells.extend(self.compared_with.iter().map(|_| TO_COMPARED.cell(&value)));
+            table.row(cells);
         }
-        write!(f, "\n|---|---:|---|---:|---:|---:|---:|---:|---:|---:|---:|")?;
-        writeln!(f, "{}", if self.compared_with.is_some() { "---:|" } else { "" })?;
-        let ratio = |ratio: Option<f64>| ratio.map_or("-".to_owned(), |it| format!("{it:.2}"));
-        for Measurement { task, label, median, to_raw, to_compared, .. } in &self.measurements {
-            write!(f, "| {} | {} | {label} ", task.part.name(), task.writers)?;
-            write!(f, "| {} | {} ", Rate(median.per_second), micros(median.mean_us))?;
-            for percentile in [median.p50_us, median.p99_us, median.p999_us, median.p9999_us] {
-                write!(f, "| {} ", micros(percentile))?;
-            }
-            write!(f, "| {:.2} % | {} |", 100.0 * median.over_3_ms, ratio(*to_raw))?;
-            match self.compared_with {
-                Some(_) => writeln!(f, " {} |", ratio(*to_compared))?,
-                None => writeln!(f)?,
-            }
-        }
-        Ok(())
+        Ok(table.markdown())
     }
+}
+
+/// The columns of figures, with their places in a serialised [`Measurement`].
+const FIGURES: [Figure; 8] = [
+    Figure::new("writes/s>", "/median/per_second", rate),
+    Figure::new("mean us>", "/median/mean_us", micros),
+    Figure::new("p50 us>", "/median/p50_us", micros),
+    Figure::new("p99 us>", "/median/p99_us", micros),
+    Figure::new("p99.9 us>", "/median/p999_us", micros),
+    Figure::new("p99.99 us>", "/median/p9999_us", micros),
+    Figure::new("over 3 ms>", "/median/over_3_ms", |share| format!("{:.2} %", 100.0 * share)),
+    Figure::new("to raw>", "/to_raw", ratio),
+];
+
+const TO_COMPARED: Figure = Figure::new("", "/to_compared", ratio);
+
+fn ratio(ratio: f64) -> String {
+    format!("{ratio:.2}")
 }
 
 /// Formats a table in Markdown with the medians, followed by a list of the rates in every run.
@@ -162,10 +169,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_head(f)?;
         writeln!(f, "\nMedians; ratios are medians of those within a run:\n")?;
-        self.write_medians(f)?;
-        writeln!(f, "\nWrites per second in every run:\n")?;
+        writeln!(f, "{}\nWrites per second in every run:\n", self.medians()?)?;
         for Measurement { task, label, runs, .. } in &self.measurements {
-            let rates: Vec<_> = runs.iter().map(|run| Rate(run.per_second).to_string()).collect();
+            let rates: Vec<_> = runs.iter().map(|run| rate(run.per_second)).collect();
             writeln!(f, "- {} {} {label}: {}", task.part.name(), task.writers, rates.join(", "))?;
         }
         Ok(())
@@ -184,7 +190,7 @@ mod tests {
         let row = Row { label: "raw dsync".to_owned(), writes: Writes::Raw(Raw::Dsync) };
         let task = Task { part: Part::Synced, writers: 4 };
         let (raw, ours) = ([1000.0, 4000.0].map(at_rate), [900.0, 2000.0].map(at_rate));
-        let measured = Measurement::new(task, &row, ours.to_vec(), Some(&raw), None);
+        let measured = Measurement::new(task, &row, ours.to_vec(), Some(&raw), None).unwrap();
         let arguments = typed(&["--neighbour"]).unwrap();
         let report = Report::new(&arguments, vec![measured], Some("x".to_owned()), Vec::new());
         let text = report.to_string();

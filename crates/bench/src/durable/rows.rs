@@ -1,9 +1,10 @@
 //! The rows of the report: raw writes, and engines with their options.
 
+use tailwater_latency::parsing;
+
 use super::arguments::DurableArguments;
 use super::raw::Raw;
-use crate::engine::Engine;
-use crate::store::Failure;
+use crate::store::{Engine, Failure};
 
 /// Engines that are compared by default.
 const ENGINES: [&str; 2] = ["tailwater", "rocksdb"];
@@ -23,7 +24,7 @@ pub(super) enum Writes<'e> {
     Raw(Raw),
     /// Puts to this engine, opened with these options.
     Engine {
-        engine: &'e dyn Engine,
+        engine: &'e Engine,
         options: String,
         /// The command-line arguments that determine the engine and its options, for error
         /// messages.
@@ -38,26 +39,27 @@ impl<'e> Row<'e> {
     /// An error if an engine is unknown, or if two rows would be identical.
     pub(super) fn all(
         arguments: &DurableArguments,
-        known: &[&'e dyn Engine],
+        known: &'e [Engine],
     ) -> Result<Vec<Self>, Failure> {
         let subjects = &arguments.subjects;
         let raw = |raw: &Raw| Self { label: raw.label().to_owned(), writes: Writes::Raw(*raw) };
         let mut rows: Vec<_> = arguments.raw.iter().map(raw).collect();
         for engine in subjects.engines_or(known, &ENGINES)? {
             let row = |name: &str, more: &str, requested_by| Self {
-                label: format!("{} {name}", engine.name()).trim_end().to_owned(),
+                label: format!("{} {name}", engine.name).trim_end().to_owned(),
                 writes: Writes::Engine {
                     engine,
                     options: options_with(&subjects.options(), more),
                     requested_by,
                 },
             };
-            if engine.name() != CONFIGURED {
+            if engine.name != CONFIGURED {
                 rows.push(row("", "", "--engines, --options or --more-options"));
                 continue;
             }
-            for (name, more) in arguments.configurations.iter().map(|chosen| chosen.row()) {
-                rows.push(row(name, more, "--configurations, --options or --more-options"));
+            for name in arguments.configurations.iter().map(parsing::name) {
+                let more = format!("wal_io_mode={name}");
+                rows.push(row(&name, &more, "--configurations, --options or --more-options"));
             }
             for more in &arguments.tailwater_options {
                 rows.push(row(more, more, "--tailwater-options, --options or --more-options"));
@@ -89,7 +91,7 @@ impl<'e> Row<'e> {
     pub(super) fn engine_name(&self) -> Option<&'static str> {
         match self.writes {
             Writes::Raw(_) => None,
-            Writes::Engine { engine, .. } => Some(engine.name()),
+            Writes::Engine { engine, .. } => Some(engine.name),
         }
     }
 }
@@ -114,26 +116,15 @@ pub(super) fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r str> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::super::arguments::tests::typed;
     use super::*;
-    use crate::engine::Subject;
 
-    struct Named(&'static str);
-
-    impl Engine for Named {
-        fn name(&self) -> &'static str {
-            self.0
-        }
-
-        fn create(&self, _: &Path, _: &str) -> Result<Box<dyn Subject>, Failure> {
-            Err("it is only a name".into())
-        }
+    fn named(name: &'static str) -> Engine {
+        Engine { name, open: |_, _| Err("it is only a name".into()) }
     }
 
     fn rows_of(line: &[&str]) -> Result<(Vec<String>, Option<String>), String> {
-        let known: [&dyn Engine; 3] = [&Named("tailwater"), &Named("rocksdb"), &Named("redb")];
+        let known = ["tailwater", "rocksdb", "redb"].map(named);
         let rows = Row::all(&typed(line)?, &known).map_err(|error| error.to_string())?;
         let reference = reference(&rows).map(str::to_owned);
         Ok((rows.into_iter().map(|row| row.label).collect(), reference))
@@ -162,7 +153,7 @@ mod tests {
     #[test]
     fn options_of_a_configuration_stand_over_the_others() {
         let line = ["--options", "a=1", "--more-options", "a=2", "--configurations", "direct"];
-        let known: [&dyn Engine; 1] = [&Named("tailwater")];
+        let known = [named("tailwater")];
         let rows = Row::all(&typed(&line).unwrap(), &known).unwrap();
         let Writes::Engine { options, .. } = &rows[1].writes else { panic!("a raw row") };
         assert_eq!(options, "a=1;a=2;wal_io_mode=direct");

@@ -12,10 +12,12 @@
 //! | `readreverse` | everything backward | entries |
 //! | `overwrite` | random keys, on the existing database | puts |
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use clap::ValueEnum;
 use fastrand::Rng;
 use tailwater_latency::entries::{Values, key};
+use tailwater_latency::parsing;
 
 use crate::store::{Direction, Failure, Store};
 
@@ -24,10 +26,10 @@ const BATCH: usize = 32;
 /// Maximum number of steps after a seek.
 const STEPS: u64 = 10;
 
-/// A workload.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the module's documentation has them in a table")]
-pub enum Workload {
+/// A workload. They run in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[value(rename_all = "lower")]
+pub(crate) enum Workload {
     FillSeq,
     FillRandom,
     Compact,
@@ -40,32 +42,9 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// All workloads, in the order in which they run.
-    pub const ALL: [Self; 9] = [
-        Self::FillSeq,
-        Self::FillRandom,
-        Self::Compact,
-        Self::ReadRandom,
-        Self::MultiReadRandom,
-        Self::SeekRandom,
-        Self::ReadSeq,
-        Self::ReadReverse,
-        Self::Overwrite,
-    ];
-
     /// Returns the workload's name in `db_bench`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::FillSeq => "fillseq",
-            Self::FillRandom => "fillrandom",
-            Self::Compact => "compact",
-            Self::ReadRandom => "readrandom",
-            Self::MultiReadRandom => "multireadrandom",
-            Self::SeekRandom => "seekrandom",
-            Self::ReadSeq => "readseq",
-            Self::ReadReverse => "readreverse",
-            Self::Overwrite => "overwrite",
-        }
+    pub(crate) fn name(self) -> String {
+        parsing::name(&self)
     }
 
     /// Returns whether the workload needs a new database.
@@ -76,38 +55,22 @@ impl Workload {
 
 /// The amount of work in a workload.
 #[derive(Debug, Clone)]
-pub struct Amount {
+pub(crate) struct Amount {
     /// Number of entries to put; keys are formed from numbers below this one.
-    pub entries: u64,
+    pub(crate) entries: u64,
     /// Number of gets or seeks. Sequential scans ignore it and visit all entries.
-    pub reads: u64,
+    pub(crate) reads: u64,
     /// Length of values in bytes, at most 1 MiB.
-    pub value_bytes: usize,
+    pub(crate) value_bytes: usize,
 }
 
-/// A number of operations, and the total time that they took.
-#[derive(Debug, Clone, Copy)]
-pub struct Measured {
-    /// Number of operations.
-    pub operations: u64,
-    /// Time from the start of the first operation to the end of the last.
-    pub time: Duration,
-}
-
-impl Measured {
-    /// Returns operations per second.
-    pub fn rate(&self) -> f64 {
-        self.operations as f64 / self.time.as_secs_f64()
-    }
-}
-
-/// Runs one workload.
+/// Runs one workload; returns operations per second.
 pub(crate) fn run(
-    store: &impl Store,
+    store: &dyn Store,
     workload: Workload,
     amount: &Amount,
     seed: u64,
-) -> Result<Measured, Failure> {
+) -> Result<f64, Failure> {
     match workload {
         Workload::FillSeq => fill(store, amount, seed, |_, index| index),
         Workload::FillRandom | Workload::Overwrite => {
@@ -125,26 +88,26 @@ pub(crate) fn run(
     }
 }
 
-fn measure(work: impl FnOnce() -> Result<u64, Failure>) -> Result<Measured, Failure> {
+fn measure(work: impl FnOnce() -> Result<u64, Failure>) -> Result<f64, Failure> {
     let start = Instant::now();
     let operations = work()?;
-    Ok(Measured { operations, time: start.elapsed() })
+    Ok(operations as f64 / start.elapsed().as_secs_f64())
 }
 
 fn fill(
-    store: &impl Store,
+    store: &dyn Store,
     amount: &Amount,
     seed: u64,
     mut choose: impl FnMut(&mut Rng, u64) -> u64,
-) -> Result<Measured, Failure> {
+) -> Result<f64, Failure> {
     let mut rng = Rng::with_seed(seed);
     let values = Values::new(amount.value_bytes, seed);
-    let entries =
+    let mut entries =
         (0..amount.entries).map(|index| (key(choose(&mut rng, index)), values.get(index)));
-    measure(|| store.put_all(entries).map(|()| amount.entries))
+    measure(|| store.put_all(&mut entries).map(|()| amount.entries))
 }
 
-fn get_random(store: &impl Store, amount: &Amount, seed: u64) -> Result<Measured, Failure> {
+fn get_random(store: &dyn Store, amount: &Amount, seed: u64) -> Result<f64, Failure> {
     let mut rng = Rng::with_seed(seed);
     measure(|| {
         for _ in 0..amount.reads {
@@ -154,7 +117,7 @@ fn get_random(store: &impl Store, amount: &Amount, seed: u64) -> Result<Measured
     })
 }
 
-fn multi_get_random(store: &impl Store, amount: &Amount, seed: u64) -> Result<Measured, Failure> {
+fn multi_get_random(store: &dyn Store, amount: &Amount, seed: u64) -> Result<f64, Failure> {
     let mut rng = Rng::with_seed(seed);
     measure(|| {
         let batches = amount.reads / BATCH as u64;
@@ -166,7 +129,7 @@ fn multi_get_random(store: &impl Store, amount: &Amount, seed: u64) -> Result<Me
     })
 }
 
-fn seek_random(store: &impl Store, amount: &Amount, seed: u64) -> Result<Measured, Failure> {
+fn seek_random(store: &dyn Store, amount: &Amount, seed: u64) -> Result<f64, Failure> {
     let mut rng = Rng::with_seed(seed);
     measure(|| {
         for _ in 0..amount.reads {
@@ -177,6 +140,6 @@ fn seek_random(store: &impl Store, amount: &Amount, seed: u64) -> Result<Measure
     })
 }
 
-fn scan(store: &impl Store, direction: Direction) -> Result<Measured, Failure> {
+fn scan(store: &dyn Store, direction: Direction) -> Result<f64, Failure> {
     measure(|| store.scan(None, direction, u64::MAX).map(|scanned| scanned.entries))
 }

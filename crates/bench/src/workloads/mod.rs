@@ -1,7 +1,5 @@
-//! The workloads. Each runs on any store, independently of the commands.
+//! Workloads, each of which runs on any store.
 
-pub mod basket;
-pub mod hot_key;
-pub mod overwriting;
-pub mod puts;
-pub mod range_deletions;
+pub(crate) mod basket;
+pub(crate) mod overwriting;
+pub(crate) mod puts;

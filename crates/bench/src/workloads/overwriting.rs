@@ -12,6 +12,7 @@ use tailwater_latency::entries::{Values, key};
 
 use crate::process::{anonymous_bytes, directory_bytes};
 use crate::store::{Failure, Store};
+use crate::sustained::SustainedArguments;
 
 /// A put that takes longer than this counts as a stall.
 pub(crate) const STALL: Duration = Duration::from_millis(10);
@@ -29,50 +30,39 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Number of memory samples in each [`LOOK_EVERY`] interval.
 const MEMORY_SAMPLES: u32 = 25;
 
-/// Parameters of overwriting.
-#[derive(Debug)]
-pub struct Overwriting<'a> {
-    /// Number of keys.
-    pub keys: u64,
-    /// Length of values, in bytes.
-    pub value_bytes: usize,
-    /// Duration of the workload.
-    pub time: Duration,
-    /// Rate limit in puts per second, if any.
-    pub rate: Option<u32>,
-    /// Directory of the database.
-    pub directory: &'a Path,
-}
-
 /// The results of overwriting.
 #[derive(Debug)]
-pub struct Writes {
+pub(crate) struct Writes {
     /// Duration of each put, in nanoseconds.
-    pub latencies: Histogram<u64>,
+    pub(crate) latencies: Histogram<u64>,
     /// Total duration of all puts that took longer than `STALL`.
-    pub stalled: Duration,
+    pub(crate) stalled: Duration,
     /// Samples of the directory's size, one for each second, in bytes.
-    pub sizes: Vec<u64>,
+    pub(crate) sizes: Vec<u64>,
     /// The memory sample with the highest anonymous memory.
-    pub memory: Memory,
+    pub(crate) memory: Memory,
 }
 
 /// The memory of a process, in bytes.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     /// Resident anonymous memory of the process, without code and page cache.
     pub(crate) anonymous: u64,
     /// The values of the properties in [`MEMORY`], in the same order.
     pub(crate) parts: [u64; MEMORY.len()],
 }
 
-/// Overwrites random keys. Meanwhile, samples the size of the directory, and the memory that the
-/// process and parts of the engine use.
-pub(crate) fn overwrite(store: &impl Store, work: &Overwriting<'_>) -> Result<Writes, Failure> {
+/// Overwrites random keys of the database in `directory`. Meanwhile, samples the size of the
+/// directory, and the memory that the process and parts of the engine use.
+pub(crate) fn overwrite(
+    store: &dyn Store,
+    arguments: &SustainedArguments,
+    directory: &Path,
+) -> Result<Writes, Failure> {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
-        let watch = scope.spawn(|| watch(store, work.directory, &is_done));
-        let put = put_for(store, work);
+        let watch = scope.spawn(|| watch(store, directory, &is_done));
+        let put = put_for(store, arguments);
         is_done.store(true, Ordering::Relaxed);
         let (sizes, memory) = watch.join().map_err(|_| "the watching thread panicked")??;
         let (latencies, stalled) = put?;
@@ -81,27 +71,28 @@ pub(crate) fn overwrite(store: &impl Store, work: &Overwriting<'_>) -> Result<Wr
 }
 
 fn put_for(
-    store: &impl Store,
-    work: &Overwriting<'_>,
+    store: &dyn Store,
+    arguments: &SustainedArguments,
 ) -> Result<(Histogram<u64>, Duration), Failure> {
+    let time = Duration::from_secs(arguments.seconds);
     let mut rng = Rng::with_seed(2);
-    let values = Values::new(work.value_bytes, 2);
+    let values = Values::new(arguments.value_size as usize, 2);
     let mut latencies = Histogram::new(3)?;
     let mut stalled = Duration::ZERO;
     let start = Instant::now();
     let mut before = start;
     for number in 0.. {
-        store.put(&key(rng.u64(..work.keys)), values.get(number))?;
+        store.put(&key(rng.u64(..arguments.num)), values.get(number))?;
         let now = Instant::now();
         let took = now - before;
         latencies.record(took.as_nanos() as u64)?;
         if took > STALL {
             stalled += took;
         }
-        if now - start >= work.time {
+        if now - start >= time {
             break;
         }
-        before = match work.rate {
+        before = match arguments.rate {
             Some(rate) => wait_until(start + Duration::from_secs(number + 1) / rate, now),
             None => now,
         };
@@ -122,7 +113,7 @@ fn wait_until(due: Instant, now: Instant) -> Instant {
 }
 
 fn watch(
-    store: &impl Store,
+    store: &dyn Store,
     directory: &Path,
     is_done: &AtomicBool,
 ) -> Result<(Vec<u64>, Memory), Failure> {
@@ -143,7 +134,7 @@ fn watch(
 }
 
 impl Memory {
-    fn of(store: &impl Store) -> Result<Self, Failure> {
+    fn of(store: &dyn Store) -> Result<Self, Failure> {
         let mut parts = [0; MEMORY.len()];
         for (part, (property, _)) in parts.iter_mut().zip(MEMORY) {
             *part = store.property(property)?.map_or(Ok(0), |text| text.parse())?;

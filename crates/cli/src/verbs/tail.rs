@@ -4,18 +4,19 @@ use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use tailwater_latency::Failure;
-use tailwater_latency::tail::{self, TailArguments, TailEngine, TailwaterEngine};
+use tailwater_latency::tail::{self, TAILWATER, TailArguments, TailEngine};
 
 /// The engines of this program.
-const ENGINES: [&dyn TailEngine; 1] = [&TailwaterEngine];
+const ENGINES: [TailEngine; 1] = [TAILWATER];
 
 pub(crate) fn run(arguments: &TailArguments) -> ExitCode {
     let code = match tail::check(arguments, &ENGINES) {
         Ok(()) => ExitCode::FAILURE,
         Err(_) => ExitCode::from(2),
     };
-    let printed = tail::run(arguments, &ENGINES).and_then(|answer| {
-        match std::io::stdout().write_all(answer.as_bytes()) {
+    let printed = tail::run(arguments, &ENGINES).and_then(|finished| {
+        let text: String = finished.into_iter().map(|finished| finished.text).collect();
+        match std::io::stdout().write_all(text.as_bytes()) {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
             _ => Ok(()),
         }

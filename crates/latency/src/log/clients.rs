@@ -7,11 +7,11 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use tailwater_format::message::batch::{Builder, HEADER_BYTES, Header, Messages};
+use tailwater_format::message::batch::{HEADER_BYTES, Header, Messages};
 use tailwater_log::Piece;
 
-use super::LogBenchArguments;
 use super::event_loop::{Acknowledged, Connection, PollReply, Request};
+use super::{LogBenchArguments, scratch};
 use crate::failure::Failure;
 
 /// Time that a consumer waits after a round in which none of its partitions had new messages.
@@ -52,20 +52,6 @@ pub(super) struct Schedule {
 /// in nanoseconds since the start of the run.
 const DUE_BYTES: usize = 8;
 
-/// Builds a batch whose messages carry the given due time.
-fn make_batch(
-    arguments: &LogBenchArguments,
-    due_ns: u64,
-    payload: &mut [u8],
-) -> Result<Vec<u8>, Failure> {
-    payload[..DUE_BYTES].copy_from_slice(&due_ns.to_le_bytes());
-    let mut builder = Builder::new(due_ns / 1000);
-    for number in 0..arguments.batch {
-        builder.push(u128::from(number), 0, payload, b"")?;
-    }
-    Ok(builder.finish())
-}
-
 /// Runs producer number `producer`: sends batches to its partitions in turn, at their due times.
 pub(super) fn produce(
     arguments: &LogBenchArguments,
@@ -98,7 +84,8 @@ pub(super) fn produce(
             std::thread::sleep(due - now);
         }
         let due_ns = (due - schedule.start).as_nanos() as u64;
-        let batch = Arc::new(make_batch(arguments, due_ns, &mut payload)?);
+        payload[..DUE_BYTES].copy_from_slice(&due_ns.to_le_bytes());
+        let batch = Arc::new(scratch::batch(due_ns / 1000, arguments.batch, &payload)?);
         let partition = mine[number % mine.len()];
         let connection = &connections[partition % connections.len()];
         let reply = connection.reply.clone();

@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
-
-use crate::numbers::median;
+use serde::{Deserialize, Serialize};
 
 /// The reported percentiles: the name in the report, and the percentile in percent.
 const PERCENTILES: [(&str, f64); 5] =
@@ -14,18 +12,18 @@ const PERCENTILES: [(&str, f64); 5] =
 const SAMPLES_ABOVE_MIN: f64 = 10.0;
 
 /// Throughput and latencies of all producers, or of all consumers.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Side {
     /// Payload sent or polled, in bytes per second.
     pub(super) bytes_per_second: f64,
     /// Percentiles, maximum and standard deviation, in microseconds, by name. Percentiles with too
     /// few samples above them are left out.
     #[serde(flatten)]
-    pub(super) latencies: BTreeMap<&'static str, f64>,
+    pub(super) latencies: BTreeMap<String, f64>,
 }
 
 /// The measured results of one run, or the median of each result over several runs.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) producers: Side,
     pub(super) consumers: Side,
@@ -43,44 +41,11 @@ impl Side {
         let mut all = BTreeMap::new();
         for (name, percent) in PERCENTILES {
             if samples * (1.0 - percent / 100.0) >= SAMPLES_ABOVE_MIN {
-                all.insert(name, micros(latencies.value_at_quantile(percent / 100.0)));
+                all.insert(name.to_owned(), micros(latencies.value_at_quantile(percent / 100.0)));
             }
         }
-        all.insert("max_us", micros(latencies.max()));
-        all.insert("stddev_us", latencies.stdev() / 1000.0);
+        all.insert("max_us".to_owned(), micros(latencies.max()));
+        all.insert("stddev_us".to_owned(), latencies.stdev() / 1000.0);
         Self { bytes_per_second, latencies: all }
     }
-
-    fn median(of: &[&Self]) -> Self {
-        let rates = of.iter().map(|side| side.bytes_per_second).collect();
-        Self {
-            bytes_per_second: median(rates),
-            latencies: medians(of.iter().map(|side| &side.latencies)),
-        }
-    }
-}
-
-impl Figures {
-    /// Returns the median of each figure over several runs. A figure may be missing in some runs.
-    pub(super) fn median(of: &[Self]) -> Self {
-        let producers: Vec<&Side> = of.iter().map(|figures| &figures.producers).collect();
-        let consumers: Vec<&Side> = of.iter().map(|figures| &figures.consumers).collect();
-        Self {
-            producers: Side::median(&producers),
-            consumers: Side::median(&consumers),
-            kernel: medians(of.iter().map(|figures| &figures.kernel)),
-        }
-    }
-}
-
-fn medians<'a, K: Ord + Clone + 'a>(
-    of: impl Iterator<Item = &'a BTreeMap<K, f64>>,
-) -> BTreeMap<K, f64> {
-    let mut all: BTreeMap<K, Vec<f64>> = BTreeMap::new();
-    for figures in of {
-        for (name, figure) in figures {
-            all.entry(name.clone()).or_default().push(*figure);
-        }
-    }
-    all.into_iter().map(|(name, figures)| (name, median(figures))).collect()
 }

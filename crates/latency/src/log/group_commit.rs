@@ -6,17 +6,18 @@
 //! the next write persists and acknowledges all of them. Writes of different partitions are in
 //! flight concurrently, and the kernel can merge their flush requests.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use tailwater_format::message::batch::Builder;
+use serde::{Deserialize, Serialize};
+use tailwater_io::Purpose;
 use tailwater_io::kernel::{Sampler, System, Target};
-use tailwater_io::{Purpose, Storage};
-use tailwater_log::{Durability, IoModeChoice, Log, LogOptions, TailMemory, TopicOptions};
+use tailwater_log::{Durability, IoModeChoice, LogOptions, TailMemory, TopicOptions};
 
+use super::scratch;
+use crate::experiment::{Finished, Table, in_turn};
 use crate::failure::Failure;
 use crate::parsing::{above_zero, at_least_one};
 
@@ -52,83 +53,75 @@ pub struct GroupCommitArguments {
     directory: PathBuf,
 }
 
-/// Measures each row (a combination of arguments) once and returns the table.
-///
-/// # Errors
-/// Errors of the log and the operating system.
-pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
-    let mut text = format!(
-        "Appends of {} messages of {} bytes to topics with durability disk, {} s each\n\n\
-         {:>10} {:>10} {:>9} {:>10} {:>10} {:>12} {:>10} {:>8}\n",
-        arguments.batch,
-        arguments.message_size,
-        arguments.duration,
-        "partitions",
-        "persisters",
-        "in flight",
-        "appends/s",
-        "syncs/s",
-        "appends/sync",
-        "flushes/s",
-        "MB/s"
-    );
-    for &partitions in &arguments.partitions {
-        for &persisters in &arguments.persisters {
-            for &in_flight in &arguments.in_flight {
-                say!("{partitions} partitions, {persisters} persisters, {in_flight} in flight");
-                let row = measure(arguments, partitions, persisters, in_flight)?;
-                let _ = writeln!(
-                    text,
-                    "{partitions:>10} {persisters:>10} {in_flight:>9} {:>10.0} {:>10.0} {:>12.1} \
-                     {:>10} {:>8.1}",
-                    row.appends,
-                    row.syncs,
-                    row.appends / row.syncs,
-                    row.flushes.map_or("-".to_owned(), |flushes| format!("{flushes:.0}")),
-                    row.appends * f64::from(arguments.batch * arguments.message_size) / 1e6,
-                );
-            }
-        }
-    }
-    text.push_str(
-        "\nSyncs: durable writes to segments (O_DSYNC) and syncs of them. Flushes: requests that \
-         the device completed,\nafter the kernel merged concurrent ones.\n",
-    );
-    Ok(text)
+/// A row of the table.
+#[derive(Debug, Serialize)]
+struct Row {
+    partitions: usize,
+    persisters: usize,
+    in_flight: usize,
 }
 
 /// The figures of a row, per second: acknowledged appends, syncs of segments, and flush requests
 /// that the device completed.
-struct Row {
+#[derive(Debug, Serialize, Deserialize)]
+struct Figures {
     appends: f64,
     syncs: f64,
     flushes: Option<f64>,
 }
 
-fn measure(
-    arguments: &GroupCommitArguments,
-    partitions: usize,
-    persisters: usize,
-    in_flight: usize,
-) -> Result<Row, Failure> {
-    let parent = &arguments.directory;
-    tailwater_io::posix::PosixStorage::new().create_directory(parent)?;
-    let directory = tempfile::Builder::new().prefix("log-").tempdir_in(parent)?;
+/// Measures each row once.
+pub(super) fn run(arguments: &GroupCommitArguments) -> Result<Finished, Failure> {
+    let mut rows = Vec::new();
+    for &partitions in &arguments.partitions {
+        for &persisters in &arguments.persisters {
+            for &in_flight in &arguments.in_flight {
+                rows.push(Row { partitions, persisters, in_flight });
+            }
+        }
+    }
+    let measured = in_turn(rows, 1, |_, row| {
+        let Row { partitions, persisters, in_flight } = row;
+        say!("{partitions} partitions, {persisters} persisters, {in_flight} in flight");
+        measure(arguments, row)
+    })?;
+    let mut table = Table::new(
+        "partitions>10|persisters>10|in flight>9|appends/s>10|syncs/s>10|appends/sync>12|\
+         flushes/s>10|MB/s>8",
+    );
+    for row in &measured {
+        let (Row { partitions, persisters, in_flight }, figures) = (&row.row, &row.median);
+        let bytes = f64::from(arguments.batch * arguments.message_size);
+        table.row([
+            partitions.to_string(),
+            persisters.to_string(),
+            in_flight.to_string(),
+            format!("{:.0}", figures.appends),
+            format!("{:.0}", figures.syncs),
+            format!("{:.1}", figures.appends / figures.syncs),
+            figures.flushes.map_or("-".to_owned(), |flushes| format!("{flushes:.0}")),
+            format!("{:.1}", figures.appends * bytes / 1e6),
+        ]);
+    }
+    let text = format!(
+        "Appends of {} messages of {} bytes to topics with durability disk, {} s each\n\n{table}\n\
+         Syncs: durable writes to segments (O_DSYNC) and syncs of them. Flushes: requests that \
+         the device completed,\nafter the kernel merged concurrent ones.\n",
+        arguments.batch, arguments.message_size, arguments.duration,
+    );
+    Finished::new(text, &measured)
+}
+
+fn measure(arguments: &GroupCommitArguments, row: &Row) -> Result<Figures, Failure> {
+    let directory = scratch::directory(&arguments.directory)?;
     let options = LogOptions::new()
         .with_append_io_mode(IoModeChoice::Direct)
         .with_tail_memory(TailMemory::Private)
-        .with_persisters(persisters);
-    let log = Log::open(directory.path(), &options)?;
-    let stream = log.create_stream(None, "commit")?;
+        .with_persisters(row.persisters);
     let topic = TopicOptions::new().with_durability(Durability::Disk);
-    log.create_topic(stream, None, "commit", &topic, u32::try_from(partitions)?)?;
-    let partitions = log.partitions();
-    let mut builder = Builder::new(0);
+    let (log, partitions) = scratch::create(directory.path(), &options, &topic, row.partitions)?;
     let payload = vec![b'x'; arguments.message_size as usize];
-    for number in 0..arguments.batch {
-        builder.push(u128::from(number), 0, &payload, b"")?;
-    }
-    let batch = builder.finish();
+    let batch = scratch::batch(0, arguments.batch, &payload)?;
 
     let (acknowledged, acknowledgements) = channel();
     let append = |partition: usize| -> Result<(), Failure> {
@@ -140,7 +133,7 @@ fn measure(
         });
         Ok(())
     };
-    for _ in 0..in_flight {
+    for _ in 0..row.in_flight {
         (0..partitions.len()).try_for_each(&append)?;
     }
     // Durable writes are counted as syncs in the statistics of the storage.
@@ -169,7 +162,7 @@ fn measure(
     let figures = sampler.and_then(Sampler::stop);
     drop(partitions);
     log.close()?;
-    Ok(Row {
+    Ok(Figures {
         appends: appends as f64 / seconds,
         syncs,
         flushes: figures.and_then(|figures| figures.device_flushes_per_second),

@@ -27,18 +27,20 @@ mod mode;
 mod open_time;
 mod report;
 mod run;
+pub(crate) mod scratch;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::experiment::{Finished, in_turn};
 use crate::failure::Failure;
 use crate::parsing::at_least_one;
 use crate::tail::{Bytes, CatchUpArguments};
 pub use group_commit::GroupCommitArguments;
 pub use mode::Mode;
 pub use open_time::OpenArguments;
-use report::Report;
+use report::Row;
 
 /// Experiments other than the one with producers and consumers.
 #[derive(Debug, Clone, Subcommand)]
@@ -109,29 +111,21 @@ pub struct LogBenchArguments {
     pub(crate) out: Option<PathBuf>,
 }
 
-/// Runs the experiment and returns its results, formatted as tables.
+/// Runs the experiment.
 ///
 /// # Errors
 /// Errors of the log and the operating system.
-pub fn run(arguments: &LogBenchArguments) -> Result<String, Failure> {
+pub fn run(arguments: &LogBenchArguments) -> Result<Finished, Failure> {
     match &arguments.experiment {
-        Some(Experiment::Open(arguments)) => return open_time::run(arguments),
-        Some(Experiment::GroupCommit(arguments)) => return group_commit::run(arguments),
-        Some(Experiment::CatchUp(arguments)) => return crate::tail::catch_up(arguments),
-        None => {}
-    }
-    let mut report = Report::new(arguments);
-    for round in 0..arguments.runs {
-        let rows = report.rows();
-        for index in 0..rows.len() {
-            // Each round starts with a different row, so that other load on the machine affects all
-            // rows alike.
-            let row = &rows[(index + round) % rows.len()];
-            say!("run {} of {}: {}", round + 1, arguments.runs, row.label());
-            let figures = run::run(arguments, row)?;
-            report.add(row, figures);
+        Some(Experiment::Open(arguments)) => open_time::run(arguments),
+        Some(Experiment::GroupCommit(arguments)) => group_commit::run(arguments),
+        Some(Experiment::CatchUp(arguments)) => crate::tail::catch_up(arguments),
+        None => {
+            let measured = in_turn(Row::all(arguments), arguments.runs, |run, row| {
+                say!("run {} of {}: {}", run + 1, arguments.runs, row.label());
+                run::run(arguments, row)
+            })?;
+            report::finish(arguments, &measured)
         }
     }
-    report.write(arguments)?;
-    Ok(report.to_string())
 }

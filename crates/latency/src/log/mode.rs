@@ -4,7 +4,11 @@ use std::fmt;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use tailwater_log::{Durability, IoModeChoice, PartialBlocks, TailMemory};
+use tailwater_log::{
+    Durability, IoModeChoice, LogOptions, PartialBlocks, TailMemory, TopicOptions,
+};
+
+use crate::parsing;
 
 /// A mode of persisting: the threads that persist, the kind of I/O, and the failure that an
 /// acknowledged send survives.
@@ -46,50 +50,36 @@ impl Mode {
         matches!(self, Self::Buffered | Self::DirectInlineUnsynced | Self::DirectInline)
     }
 
-    pub(super) fn io_mode(self) -> IoModeChoice {
-        match self {
+    /// Returns the options of the log and of its topic.
+    pub(super) fn options(self) -> (LogOptions, TopicOptions) {
+        let io_mode = match self {
             Self::Buffered => IoModeChoice::Buffered,
             _ => IoModeChoice::Direct,
-        }
-    }
-
-    /// Returns whether each write to a segment is made durable, although the topic's durability
-    /// does not require it.
-    pub(super) fn is_synced(self) -> bool {
-        matches!(self, Self::DirectInline | Self::DirectDeferred | Self::DirectDeferredCarry)
-    }
-
-    pub(super) fn durability(self) -> Durability {
+        };
+        let log = LogOptions::new()
+            .with_append_io_mode(io_mode)
+            .with_read_io_mode(io_mode)
+            .with_tail_memory(TailMemory::Private);
+        let topic = TopicOptions::new().with_durability(Durability::Memory);
         match self {
-            Self::Memory | Self::Buffered | Self::DirectInlineUnsynced => Durability::Memory,
-            Self::DirectInline | Self::DirectDeferred | Self::DirectDeferredCarry => {
-                Durability::Memory
+            Self::Buffered | Self::DirectInlineUnsynced | Self::Memory => (log, topic),
+            // Each write is durable, although the topic's durability does not require it.
+            Self::DirectInline | Self::DirectDeferred => (log.with_syncs_appends(true), topic),
+            Self::DirectDeferredCarry => {
+                (log.with_syncs_appends(true), topic.with_partial_blocks(PartialBlocks::Carry))
             }
-            Self::ProcessShared | Self::ProcessWritten => Durability::Process,
-            Self::Disk => Durability::Disk,
-        }
-    }
-
-    pub(super) fn tail_memory(self) -> TailMemory {
-        match self {
-            Self::ProcessShared => TailMemory::Automatic,
-            _ => TailMemory::Private,
-        }
-    }
-
-    pub(super) fn partial_blocks(self) -> PartialBlocks {
-        match self {
-            Self::DirectDeferredCarry => PartialBlocks::Carry,
-            _ => PartialBlocks::Pad,
+            Self::ProcessShared => (
+                log.with_tail_memory(TailMemory::Automatic),
+                topic.with_durability(Durability::Process),
+            ),
+            Self::ProcessWritten => (log, topic.with_durability(Durability::Process)),
+            Self::Disk => (log, topic.with_durability(Durability::Disk)),
         }
     }
 }
 
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.to_possible_value() {
-            Some(value) => f.write_str(value.get_name()),
-            None => Ok(()),
-        }
+        f.write_str(&parsing::name(self))
     }
 }

@@ -1,17 +1,18 @@
 //! `tailwater log bench open` measures how long opening a log takes, and how much it reads.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use tailwater_format::message::batch::Builder;
+use serde::Serialize;
 use tailwater_io::Purpose;
 use tailwater_io::kernel::System;
 use tailwater_io::posix::PosixStorage;
 use tailwater_log::{Durability, Log, LogOptions, TailMemory, TopicOptions};
 
+use super::scratch;
+use crate::experiment::{Finished, Table};
 use crate::failure::Failure;
 use crate::memory_limit::evict;
 use crate::parsing::at_least_one;
@@ -45,37 +46,41 @@ pub struct OpenArguments {
     directory: PathBuf,
 }
 
-/// Fills a log, opens it several times and returns a table.
-///
-/// # Errors
-/// Errors of the log and the operating system.
-pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
-    let parent = &arguments.directory;
-    tailwater_io::Storage::create_directory(&PosixStorage::new(), parent)?;
-    let directory = tempfile::Builder::new().prefix("log-").tempdir_in(parent)?;
+/// Duration of opening a log, and how much it read.
+#[derive(Debug, Serialize)]
+struct Opening {
+    seconds: f64,
+    /// Number of reads, and bytes read, for each of [`PURPOSES`].
+    read: [(u64, u64); PURPOSES.len()],
+}
+
+/// Fills a log and opens it several times.
+pub(super) fn run(arguments: &OpenArguments) -> Result<Finished, Failure> {
+    let directory = scratch::directory(&arguments.directory)?;
     say!("filling {} partitions of {} segments", arguments.partitions, arguments.segments);
     fill(arguments, directory.path())?;
-    let mut text = format!(
-        "Opening {} partitions of {} segments each\n\n{:6} {:>10} {:>10} {:>12}",
-        arguments.partitions, arguments.segments, "run", "seconds", "reads", "bytes read"
-    );
-    for purpose in PURPOSES {
-        let _ = write!(text, " {:>20}", purpose.name());
-    }
-    text.push('\n');
+    let columns = PURPOSES.map(|purpose| format!("|{}>20", purpose.name())).concat();
+    let mut table = Table::new(&format!("run<6|seconds>10|reads>10|bytes read>12{columns}"));
+    let mut runs = Vec::new();
     for run in 1..=arguments.runs {
         // Opening must read from the device, so evict the log's pages from the page cache.
         evict(&System::default(), &[directory.path()])?;
-        let _ = writeln!(text, "{run:<6} {}", open(directory.path())?);
+        let Opening { seconds, read } = open(directory.path())?;
+        let (reads, bytes) = read.iter().fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+        let all = [run.to_string(), format!("{seconds:.3}"), reads.to_string(), bytes.to_string()];
+        let by_purpose = read.map(|(reads, bytes)| format!("{reads}/{bytes}"));
+        table.row(all.into_iter().chain(by_purpose));
+        runs.push(Opening { seconds, read });
     }
-    text.push_str(
-        "\nEach run begins with an empty page cache. Columns of purposes: reads/bytes.\n",
+    let text = format!(
+        "Opening {} partitions of {} segments each\n\n{table}\n\
+         Each run begins with an empty page cache. Columns of purposes: reads/bytes.\n",
+        arguments.partitions, arguments.segments
     );
-    Ok(text)
+    Finished::new(text, &runs)
 }
 
-/// Opens the log and returns its row of the table.
-fn open(directory: &Path) -> Result<String, Failure> {
+fn open(directory: &Path) -> Result<Opening, Failure> {
     let options = LogOptions::new()
         .with_create_if_missing(false)
         .with_storage(Arc::new(PosixStorage::new()))
@@ -88,32 +93,23 @@ fn open(directory: &Path) -> Result<String, Failure> {
         let figures = statistics.snapshot(purpose);
         (figures.reads.count, figures.read_bytes)
     });
-    let (reads, bytes) = read.iter().fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
-    let mut line = format!("{seconds:>10.3} {reads:>10} {bytes:>12}");
-    for (reads, bytes) in read {
-        let _ = write!(line, " {:>20}", format!("{reads}/{bytes}"));
-    }
     log.close()?;
-    Ok(line)
+    Ok(Opening { seconds, read })
 }
 
 fn fill(arguments: &OpenArguments, directory: &Path) -> Result<(), Failure> {
     let options =
         LogOptions::new().with_tail_memory(TailMemory::Private).with_persisters(PERSISTERS);
-    let log = Log::open(directory, &options)?;
-    let stream = log.create_stream(None, "open")?;
     let topic =
         TopicOptions::new().with_durability(Durability::Memory).with_segment_bytes(SEGMENT_BYTES);
-    let partitions = u32::try_from(arguments.partitions)?;
-    let topic = log.create_topic(stream, None, "open", &topic, partitions)?;
-    let mut batch = Builder::new(0);
-    batch.push(0, 0, &vec![b'x'; MESSAGE_BYTES], b"")?;
-    let batch = batch.finish();
+    let (log, partitions) = scratch::create(directory, &options, &topic, arguments.partitions)?;
+    let batch = scratch::batch(0, 1, &[b'x'; MESSAGE_BYTES])?;
     for _ in 0..arguments.segments {
         // Append one batch to each partition. Each batch starts a new segment.
-        for partition in 0..partitions {
-            drop(log.partition(topic.partition(partition))?.append(&batch)?);
+        for partition in &partitions {
+            drop(partition.append(&batch)?);
         }
     }
+    drop(partitions);
     Ok(log.close()?)
 }

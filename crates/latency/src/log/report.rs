@@ -1,41 +1,35 @@
 //! The tables of the experiment, and its report.json.
 
-use std::fmt;
-
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::LogBenchArguments;
-use super::figures::{Figures, Side};
+use super::figures::Figures;
 use super::mode::Mode;
+use crate::experiment::{Figure, Finished, KERNEL, Measured, Table, environment};
 use crate::failure::Failure;
-use crate::files::write_json;
+use crate::tail::Bytes;
 
-/// The latencies in the table: name of the figure, and column heading.
-const COLUMNS: [(&str, &str); 7] = [
-    ("p50_us", "p50"),
-    ("p90_us", "p90"),
-    ("p99_us", "p99"),
-    ("p999_us", "p99.9"),
-    ("p9999_us", "p99.99"),
-    ("max_us", "max"),
-    ("stddev_us", "stddev"),
+/// The figures of the producers, or of the consumers. The unit of all latencies is at the end of
+/// the line.
+const SIDE: [Figure; 8] = [
+    Figure::new("MB/s>6", "/bytes_per_second", |rate| format!("{:.1}", rate / 1e6)),
+    Figure::new("p50>8", "/p50_us", millis),
+    Figure::new("p90>8", "/p90_us", millis),
+    Figure::new("p99>8", "/p99_us", millis),
+    Figure::new("p99.9>8", "/p999_us", millis),
+    Figure::new("p99.99>8", "/p9999_us", millis),
+    Figure::new("max>8", "/max_us", millis),
+    Figure::new("  stddev  (ms)>8", "/stddev_us", millis),
 ];
 
-/// The kernel's figures in the table: name of the figure, column heading, and the divisor that
-/// converts the figure to the unit in the heading.
-const KERNEL: [(&str, &str, f64); 6] = [
-    ("dirtied_pages_per_second", "dirty/s", 1.0),
-    ("memory_stall_us_per_second", "mem us/s", 1.0),
-    ("io_stall_us_per_second", "io us/s", 1.0),
-    ("w_await_ms", "w ms", 1.0),
-    ("queue_depth", "depth", 1.0),
-    ("utilisation", "busy %", 0.01),
-];
+/// The kernel's figures that are in the table.
+const KERNEL_SHOWN: [&str; 6] =
+    ["dirty/s>8", "mem us/s>8", "io us/s>8", "w ms>8", "depth>8", "busy %>8"];
 
 /// A row of the table: a mode and two thresholds. Messages are persisted when their number or their
 /// size in bytes reaches its threshold.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Serialize)]
 pub(super) struct Row {
     pub(super) mode: Mode,
     pub(super) messages_required_to_save: u32,
@@ -46,6 +40,27 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// Returns the requested rows.
+    pub(super) fn all(arguments: &LogBenchArguments) -> Vec<Self> {
+        let messages = &arguments.messages_required_to_save;
+        let sizes = &arguments.size_of_messages_required_to_save;
+        let shows_thresholds = messages.len() > 1 || sizes.len() > 1;
+        let mut rows = Vec::new();
+        for &mode in &arguments.modes {
+            for &messages_required_to_save in messages {
+                for &Bytes(size_of_messages_required_to_save) in sizes {
+                    rows.push(Self {
+                        mode,
+                        messages_required_to_save,
+                        size_of_messages_required_to_save,
+                        shows_thresholds,
+                    });
+                }
+            }
+        }
+        rows
+    }
+
     pub(super) fn label(&self) -> String {
         match self.shows_thresholds {
             true => format!(
@@ -59,129 +74,75 @@ impl Row {
     }
 }
 
-/// The figures of one row, as written to report.json.
-#[derive(Debug, Serialize)]
-struct Configuration<'a> {
-    #[serde(flatten)]
-    row: &'a Row,
-    median: Figures,
-    runs: &'a [Figures],
+/// Writes report.json, in the same format as the report.json of `tailwater tail`, and formats the
+/// tables.
+pub(super) fn finish(
+    arguments: &LogBenchArguments,
+    measured: &[Measured<Row, Figures>],
+) -> Result<Finished, Failure> {
+    let environment = environment(&arguments.directory).into_iter();
+    let environment = environment.map(|(name, value)| (name.to_owned(), value.into()));
+    let report = json!({
+        "schema": 1,
+        "parameters": {
+            "rate_bytes_per_second": arguments.rate.0,
+            "batch": arguments.batch,
+            "message_size": arguments.message_size,
+            "partitions": arguments.partitions,
+            "clients": arguments.clients,
+            "loops": arguments.loops,
+            "persisters": arguments.persisters,
+            "balanced": arguments.balanced,
+            "duration_seconds": arguments.duration,
+            "segment_bytes": arguments.segment_size.0,
+        },
+        "environment": environment.collect::<Map<String, Value>>(),
+        "configurations": measured,
+    });
+    let path = arguments.out.clone();
+    let path = path.unwrap_or_else(|| arguments.directory.join("report.json"));
+    let text = format!(
+        "{:.0} MB/s each way in batches of {} messages of {} bytes; {} partitions, {} producers and {} \
+         consumers,\n{} event loop{}; medians of {} runs of {} s\n\n{}\n{}\n{}\n\
+         Latencies are measured from the scheduled send time: a producer's to its acknowledgement, a \
+         consumer's\nto the poll that contains the message. '-': fewer than ten samples above.\n",
+        arguments.rate.0 as f64 / 1e6,
+        arguments.batch,
+        arguments.message_size,
+        arguments.partitions,
+        arguments.clients,
+        arguments.clients,
+        arguments.loops,
+        if arguments.loops == 1 { "" } else { "s" },
+        arguments.runs,
+        arguments.duration,
+        side("producers", measured)?,
+        side("consumers", measured)?,
+        kernel(measured)?,
+    );
+    Finished::recorded(text, &report, &path)
 }
 
-/// The results of the experiment.
-pub(super) struct Report {
-    head: String,
-    rows: Vec<(Row, Vec<Figures>)>,
+fn side(name: &str, measured: &[Measured<Row, Figures>]) -> Result<Table, Failure> {
+    let mut table = Table::new(&format!("{name}<28{}", Figure::columns(&SIDE)));
+    for Measured { row, median, .. } in measured {
+        let median = serde_json::to_value(median)?;
+        let cells = SIDE.iter().map(|figure| figure.cell(&median[name]));
+        table.row([row.label()].into_iter().chain(cells));
+    }
+    Ok(table)
 }
 
-impl Report {
-    pub(super) fn new(arguments: &LogBenchArguments) -> Self {
-        let messages = &arguments.messages_required_to_save;
-        let sizes = &arguments.size_of_messages_required_to_save;
-        let shows_thresholds = messages.len() > 1 || sizes.len() > 1;
-        let mut rows = Vec::new();
-        for &mode in &arguments.modes {
-            for &messages_required_to_save in messages {
-                for size in sizes {
-                    let size_of_messages_required_to_save = size.0;
-                    let row = Row {
-                        mode,
-                        messages_required_to_save,
-                        size_of_messages_required_to_save,
-                        shows_thresholds,
-                    };
-                    rows.push((row, Vec::new()));
-                }
-            }
-        }
-        let head = format!(
-            "{:.0} MB/s each way in batches of {} messages of {} bytes; {} partitions, {} producers and {} \
-             consumers,\n{} event loop{}; medians of {} runs of {} s\n",
-            arguments.rate.0 as f64 / 1e6,
-            arguments.batch,
-            arguments.message_size,
-            arguments.partitions,
-            arguments.clients,
-            arguments.clients,
-            arguments.loops,
-            if arguments.loops == 1 { "" } else { "s" },
-            arguments.runs,
-            arguments.duration,
-        );
-        Self { head, rows }
+fn kernel(measured: &[Measured<Row, Figures>]) -> Result<Table, Failure> {
+    let shown = KERNEL.iter().filter(|figure| KERNEL_SHOWN.contains(&figure.column));
+    let mut table = Table::new(&format!("kernel<28|both>6{}", Figure::columns(shown.clone())));
+    for Measured { row, median, .. } in measured {
+        let both = median.producers.bytes_per_second + median.consumers.bytes_per_second;
+        let kernel = serde_json::to_value(&median.kernel)?;
+        let first = [row.label(), format!("{:.1}", both / 1e6)];
+        table.row(first.into_iter().chain(shown.clone().map(|figure| figure.cell(&kernel))));
     }
-
-    pub(super) fn rows(&self) -> Vec<Row> {
-        self.rows.iter().map(|(row, _)| row.clone()).collect()
-    }
-
-    pub(super) fn add(&mut self, row: &Row, figures: Figures) {
-        if let Some((_, runs)) = self.rows.iter_mut().find(|(other, _)| other == row) {
-            runs.push(figures);
-        }
-    }
-
-    /// Writes report.json, in the same format as the report.json of `tailwater tail`.
-    pub(super) fn write(&self, arguments: &LogBenchArguments) -> Result<(), Failure> {
-        let configurations: Vec<_> = self
-            .rows
-            .iter()
-            .map(|(row, runs)| Configuration { row, median: Figures::median(runs), runs })
-            .collect();
-        let environment = tailwater_io::kernel::Environment::of_directory(
-            &tailwater_io::kernel::System::default(),
-            &arguments.directory,
-        )
-        .named();
-        let environment: serde_json::Map<_, _> =
-            environment.into_iter().map(|(name, value)| (name.to_owned(), json!(value))).collect();
-        let report = json!({
-            "schema": 1,
-            "parameters": {
-                "rate_bytes_per_second": arguments.rate.0,
-                "batch": arguments.batch,
-                "message_size": arguments.message_size,
-                "partitions": arguments.partitions,
-                "clients": arguments.clients,
-                "loops": arguments.loops,
-                "persisters": arguments.persisters,
-                "balanced": arguments.balanced,
-                "duration_seconds": arguments.duration,
-                "segment_bytes": arguments.segment_size.0,
-            },
-            "environment": environment,
-            "configurations": configurations,
-        });
-        let path = arguments.out.clone();
-        let path = path.unwrap_or_else(|| arguments.directory.join("report.json"));
-        write_json(&path, &report)
-    }
-
-    fn write_side(
-        &self,
-        f: &mut fmt::Formatter<'_>,
-        name: &str,
-        side: fn(&Figures) -> &Side,
-    ) -> fmt::Result {
-        write!(f, "\n{name:28} {:>6}", "MB/s")?;
-        for (_, head) in COLUMNS {
-            write!(f, " {head:>8}")?;
-        }
-        writeln!(f, "  (ms)")?;
-        for (row, runs) in &self.rows {
-            let median = Figures::median(runs);
-            let side = side(&median);
-            write!(f, "{:28} {:6.1}", row.label(), side.bytes_per_second / 1e6)?;
-            for (column, _) in COLUMNS {
-                match side.latencies.get(column) {
-                    Some(micros) => write!(f, " {:>8}", millis(*micros))?,
-                    None => write!(f, " {:>8}", "-")?,
-                }
-            }
-            writeln!(f)?;
-        }
-        Ok(())
-    }
+    Ok(table)
 }
 
 /// Formats microseconds as milliseconds, with three significant digits.
@@ -191,36 +152,5 @@ fn millis(micros: f64) -> String {
         millis if millis >= 10.0 => format!("{millis:.1}"),
         millis if millis >= 1.0 => format!("{millis:.2}"),
         millis => format!("{millis:.3}"),
-    }
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.head)?;
-        self.write_side(f, "producers", |figures| &figures.producers)?;
-        self.write_side(f, "consumers", |figures| &figures.consumers)?;
-        write!(f, "\n{:28} {:>6}", "kernel", "both")?;
-        for (_, head, _) in KERNEL {
-            write!(f, " {head:>8}")?;
-        }
-        writeln!(f)?;
-        for (row, runs) in &self.rows {
-            let median = Figures::median(runs);
-            let both = median.producers.bytes_per_second + median.consumers.bytes_per_second;
-            write!(f, "{:28} {:6.1}", row.label(), both / 1e6)?;
-            for (name, _, unit) in KERNEL {
-                match median.kernel.get(name) {
-                    Some(figure) if figure / unit >= 10.0 => write!(f, " {:8.0}", figure / unit)?,
-                    Some(figure) => write!(f, " {:8.2}", figure / unit)?,
-                    None => write!(f, " {:>8}", "-")?,
-                }
-            }
-            writeln!(f)?;
-        }
-        writeln!(
-            f,
-            "\nLatencies are measured from the scheduled send time: a producer's to its acknowledgement, a \
-             consumer's\nto the poll that contains the message. '-': fewer than ten samples above."
-        )
     }
 }

@@ -7,13 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tailwater_io::kernel::{Sampler, System, Target};
-use tailwater_log::{Log, LogOptions, TopicOptions};
+use tailwater_log::{Log, Partition};
 
-use super::LogBenchArguments;
 use super::clients::{Measured, Schedule, consume, produce};
 use super::event_loop::{self, Request};
 use super::figures::{Figures, Side};
 use super::report::Row;
+use super::{LogBenchArguments, scratch};
 use crate::failure::Failure;
 
 /// Duration of the warm-up, which is not measured, as a fraction of the duration of a run.
@@ -23,30 +23,18 @@ const SAMPLED: Duration = Duration::from_millis(250);
 
 /// Makes a single measurement for one row of the result table, on a new log.
 pub(super) fn run(arguments: &LogBenchArguments, row: &Row) -> Result<Figures, Failure> {
-    let parent = &arguments.directory;
-    tailwater_io::Storage::create_directory(&tailwater_io::posix::PosixStorage::new(), parent)?;
-    let directory = tempfile::Builder::new().prefix("log-").tempdir_in(parent)?;
-    let mode = row.mode;
-    let options = LogOptions::new()
-        .with_append_io_mode(mode.io_mode())
-        .with_read_io_mode(mode.io_mode())
-        .with_syncs_appends(mode.is_synced())
-        .with_tail_memory(mode.tail_memory())
-        .with_persisters(if mode.is_inline() { 0 } else { arguments.persisters });
-    let log = Log::open(directory.path(), &options)?;
-    let topic_options = TopicOptions::new()
-        .with_durability(mode.durability())
-        .with_partial_blocks(mode.partial_blocks())
+    let directory = scratch::directory(&arguments.directory)?;
+    let is_inline = row.mode.is_inline();
+    let (options, topic) = row.mode.options();
+    let options = options.with_persisters(if is_inline { 0 } else { arguments.persisters });
+    let topic = topic
         .with_messages_required_to_save(row.messages_required_to_save)
         .with_size_of_messages_required_to_save(row.size_of_messages_required_to_save)
         .with_segment_bytes(arguments.segment_size.0);
-    let stream = log.create_stream(None, "bench")?;
-    let count = arguments.partitions as u32;
-    let topic = log.create_topic(stream, None, "bench", &topic_options, count)?;
-    let partitions =
-        (0..count).map(|id| log.partition(topic.partition(id))).collect::<Result<Vec<_>, _>>()?;
+    let (log, partitions) =
+        scratch::create(directory.path(), &options, &topic, arguments.partitions)?;
     let sampler = Sampler::start(Target::new(&System::default(), directory.path()), SAMPLED)?;
-    let (producers, consumers) = work(arguments, &log, &partitions, mode.is_inline())?;
+    let (producers, consumers) = work(arguments, &log, &partitions, is_inline)?;
     let kernel = sampler.stop().map(|figures| figures.named()).unwrap_or_default();
     drop(partitions);
     log.close()?;
@@ -71,7 +59,7 @@ pub(super) fn run(arguments: &LogBenchArguments, row: &Row) -> Result<Figures, F
 fn work(
     arguments: &LogBenchArguments,
     log: &Log,
-    partitions: &[Arc<tailwater_log::Partition>],
+    partitions: &[Arc<Partition>],
     is_inline: bool,
 ) -> Result<(Measured, Measured), Failure> {
     let start = Instant::now();

@@ -20,9 +20,6 @@ const SHARE: f64 = 0.6;
 
 /// Returns the write rate for the experiment, in bytes per second. `measure` runs one configuration
 /// of one engine (a row) for a given duration, with an unthrottled writer, and returns its figures.
-///
-/// # Errors
-/// Errors of the runs.
 pub(super) fn sustained_rate(
     plan: &Plan,
     measure: impl Fn(Row, Duration) -> Result<Figures, Failure>,

@@ -7,12 +7,10 @@
 //! database and the figures are those of `tailwater tail`. The log is filled once before the runs,
 //! outside the limit.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use tailwater_format::message::batch::Builder;
 use tailwater_io::Purpose;
 use tailwater_log::{
     Durability, IoModeChoice, Log, LogOptions, Strategy, TailMemory, TopicOptions,
@@ -27,9 +25,11 @@ use super::launch::{Launch, Processes};
 use super::plan::Plan;
 use super::source::Source;
 use super::units::{Bytes, HotSet};
+use crate::experiment::{Finished, Measured, Table, in_turn};
 use crate::failure::Failure;
-use crate::files::{create_directory, write_json};
-use crate::numbers::median;
+use crate::files::create_directory;
+use crate::log::scratch;
+use crate::numbers;
 use crate::own::OwnDirectory;
 use crate::parsing::{above_zero, at_least_one};
 
@@ -75,16 +75,21 @@ pub struct CatchUpArguments {
     pub out: Option<PathBuf>,
 }
 
-/// The modes that are compared: the name, and whether the consumer reads with direct I/O. `None`
-/// means that there is no consumer.
-const MODES: [(&str, Option<bool>); 3] =
-    [("no consumer", None), ("buffered", Some(false)), ("direct", Some(true))];
+/// A mode that is compared with others.
+struct Mode {
+    name: &'static str,
+    /// Whether the consumer reads with direct I/O; `None` if there is no consumer.
+    is_direct: Option<bool>,
+}
 
-/// Runs the experiment and returns its table.
-///
-/// # Errors
-/// Errors of the engine, the log and the operating system.
-pub(crate) fn run(arguments: &CatchUpArguments) -> Result<String, Failure> {
+const MODES: [Mode; 3] = [
+    Mode { name: "no consumer", is_direct: None },
+    Mode { name: "buffered", is_direct: Some(false) },
+    Mode { name: "direct", is_direct: Some(true) },
+];
+
+/// Runs the experiment.
+pub(crate) fn run(arguments: &CatchUpArguments) -> Result<Finished, Failure> {
     let plan = Plan::new(&TailArguments {
         limit: Some(Limit::Bytes(arguments.limit.0)),
         size: Some(Bytes(arguments.limit.0 * 2)),
@@ -109,37 +114,29 @@ pub(crate) fn run(arguments: &CatchUpArguments) -> Result<String, Failure> {
     let log = log.join("log");
     say!("filling a log with {}", arguments.size);
     fill(&log, arguments.size.0)?;
-    let mut runs: [Vec<Figures>; MODES.len()] = Default::default();
-    for run in 0..arguments.runs {
-        for turn in 0..MODES.len() {
-            // Each run starts with a different mode, so that other load on the machine affects all
-            // modes alike.
-            let index = (turn + run) % MODES.len();
-            let (name, is_direct) = MODES[index];
-            say!("run {} of {}: {name}", run + 1, arguments.runs);
-            processes.evict(&[&database, &log])?;
-            let catch_up = is_direct.map(|is_direct| CatchUp { log: log.clone(), is_direct });
-            let assignment = assignment(&plan, &database, run as u64, catch_up);
-            let phases = processes.run(&assignment, &|figures| Some(log_bytes(figures) as u64))?;
-            runs[index].extend(phases.into_iter().next());
-        }
-    }
+    let measured = in_turn(Vec::from(MODES), arguments.runs, |run, Mode { name, is_direct }| {
+        say!("run {} of {}: {name}", run + 1, arguments.runs);
+        processes.evict(&[&database, &log])?;
+        let catch_up = is_direct.map(|is_direct| CatchUp { log: log.clone(), is_direct });
+        let assignment = assignment(&plan, &database, run as u64, catch_up);
+        let phases = processes.run(&assignment, &|figures| Some(log_bytes(figures) as u64))?;
+        phases.into_iter().next().ok_or_else(|| "the process reported no measurements".into())
+    })?;
     own_log.remove()?;
     copy.remove()?;
     let out = arguments.out.clone();
     let out = out.unwrap_or_else(|| plan.directory.join("report.json"));
-    let rows: Vec<_> = MODES
+    let rows: Vec<_> = measured
         .iter()
-        .zip(&runs)
-        .map(|((name, _), runs)| json!({"mode": name, "runs": runs}))
+        .map(|Measured { row, runs, .. }| json!({"mode": row.name, "runs": runs}))
         .collect();
     let parameters = json!({
         "log_bytes": arguments.size.0,
         "experiment": plan.parameters,
         "memory_limit": processes.memory_limit().0,
     });
-    write_json(&out, &json!({"schema": 1, "parameters": parameters, "rows": rows}))?;
-    Ok(table(arguments, plan.parameters.hot_bytes(), &runs))
+    let report = json!({"schema": 1, "parameters": parameters, "rows": rows});
+    Finished::recorded(text(arguments, plan.parameters.hot_bytes(), &measured), &report, &out)
 }
 
 fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>) -> Assignment {
@@ -148,11 +145,7 @@ fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>
         engine: EngineName::Tailwater,
         directory: database.to_owned(),
         options: "disable_auto_compactions=true".to_owned(),
-        keys: parameters.keys,
-        value_bytes: parameters.value_bytes,
-        hot_keys: parameters.hot_keys,
-        readers: parameters.readers,
-        reads_per_second: parameters.reads_per_second,
+        load: parameters.load,
         concurrent_work: ConcurrentWork::Nothing,
         duration: parameters.duration(),
         seed,
@@ -179,30 +172,20 @@ fn options(io_mode: IoModeChoice) -> LogOptions {
 
 /// Creates a log with one partition and `bytes` of payload.
 fn fill(directory: &Path, bytes: u64) -> Result<(), Failure> {
-    let log = Log::open(directory, &options(IoModeChoice::Direct))?;
-    let stream = log.create_stream(None, "catch-up")?;
     let topic =
         TopicOptions::new().with_durability(Durability::Memory).with_segment_bytes(256 << 20);
-    let topic = log.create_topic(stream, None, "catch-up", &topic, 1)?;
-    let partition = log.partition(topic.partition(0))?;
-    let mut builder = Builder::new(0);
-    for number in 0..BATCH {
-        builder.push(u128::from(number), 0, &[b'x'; MESSAGE_BYTES], b"")?;
-    }
-    let batch = builder.finish();
+    let (log, partitions) = scratch::create(directory, &options(IoModeChoice::Direct), &topic, 1)?;
+    let batch = scratch::batch(0, BATCH, &[b'x'; MESSAGE_BYTES])?;
     for _ in 0..bytes.div_ceil(u64::from(BATCH) * MESSAGE_BYTES as u64) {
-        drop(partition.append(&batch)?);
+        drop(partitions[0].append(&batch)?);
     }
-    drop(partition);
+    drop(partitions);
     Ok(log.close()?)
 }
 
 impl CatchUp {
     /// Reads the whole log as fast as possible. Returns the number of bytes that were read from
     /// segment files.
-    ///
-    /// # Errors
-    /// Errors of the log.
     pub(super) fn consume(&self) -> Result<u64, Failure> {
         let io_mode = if self.is_direct { IoModeChoice::Direct } else { IoModeChoice::Buffered };
         let options = options(io_mode).with_create_if_missing(false);
@@ -223,49 +206,43 @@ impl CatchUp {
     }
 }
 
-fn table(
+fn text(
     arguments: &CatchUpArguments,
     hot_bytes: u64,
-    runs: &[Vec<Figures>; MODES.len()],
+    measured: &[Measured<Mode, Figures>],
 ) -> String {
-    let mut text = format!(
+    let mut table = Table::new(
+        "consumer<12|log MB/s>9|reads/s>9|p50 ms>9|p99 ms>9|p99.9 ms>9|missed MB>11|missed MB/s>11",
+    );
+    for Measured { row, median, runs } in measured {
+        let of =
+            |figure: &dyn Fn(&Figures) -> f64| numbers::median(runs.iter().map(figure).collect());
+        let missed = |figures: &Figures| {
+            let pages = figures.kernel.figure("missed_pages_per_second");
+            pages.map_or(f64::NAN, |pages| pages * PAGE_BYTES / 1e6)
+        };
+        let latencies =
+            [median.latencies.p50_us, median.latencies.p99_us, median.latencies.p999_us];
+        let [p50, p99, p999] = latencies.map(|us| format!("{:.3}", us / 1e3));
+        table.row([
+            row.name.to_owned(),
+            format!("{:.0}", of(&|figures| log_bytes(figures) / figures.seconds / 1e6)),
+            format!("{:.0}", median.reads_per_second),
+            p50,
+            p99,
+            p999,
+            format!("{:.1}", of(&|figures| missed(figures) * figures.seconds)),
+            format!("{:.2}", of(&missed)),
+        ]);
+    }
+    format!(
         "A consumer reads a log of {} during {} reads/s of a hot set of {}, in {} of memory; \
-         medians of {} runs\n\n{:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>11}\n",
+         medians of {} runs\n\n{table}\nMissed: bytes that the process read from the device, except for \
+         the log: misses of the hot set.\n",
         arguments.size,
         arguments.read_rate,
         Bytes(hot_bytes),
         arguments.limit,
         arguments.runs,
-        "consumer",
-        "log MB/s",
-        "reads/s",
-        "p50 ms",
-        "p99 ms",
-        "p99.9 ms",
-        "missed MB",
-        "missed MB/s",
-    );
-    for ((name, _), runs) in MODES.iter().zip(runs) {
-        let of = |figure: &dyn Fn(&Figures) -> f64| median(runs.iter().map(figure).collect());
-        let missed = |figures: &Figures| {
-            let pages = figures.kernel.figure("missed_pages_per_second");
-            pages.map_or(f64::NAN, |pages| pages * PAGE_BYTES / 1e6)
-        };
-        let _ = writeln!(
-            text,
-            "{name:12} {:9.0} {:9.0} {:9.3} {:9.3} {:9.3} {:11.1} {:11.2}",
-            of(&|figures| log_bytes(figures) / figures.seconds / 1e6),
-            of(&|figures| figures.reads_per_second),
-            of(&|figures| figures.latencies.p50_us / 1e3),
-            of(&|figures| figures.latencies.p99_us / 1e3),
-            of(&|figures| figures.latencies.p999_us / 1e3),
-            of(&|figures| missed(figures) * figures.seconds),
-            of(&missed),
-        );
-    }
-    text.push_str(
-        "\nMissed: bytes that the process read from the device, except for the log: misses of the \
-         hot set.\n",
-    );
-    text
+    )
 }

@@ -15,10 +15,10 @@ use tailwater_io::{Clock, Purpose};
 use super::engine::{EngineName, Moved, TailDatabase, TailEngine};
 use super::figures::{Calls, Figures, Kernel};
 use super::incident::Incident;
-use super::latency::{Latencies, histogram};
-use super::workload::{End, Reading, Reads, Writing, read, write};
+use super::workload::{End, Load, Phase, Reads};
 use crate::entries::key;
 use crate::failure::Failure;
+use crate::latencies::{Latencies, histogram};
 
 /// Size of a page of memory, in bytes. The process that runs [`Task::Neighbour`] touches each page
 /// of its memory.
@@ -35,11 +35,7 @@ pub(super) struct Assignment {
     pub(super) engine: EngineName,
     pub(super) directory: PathBuf,
     pub(super) options: String,
-    pub(super) keys: u64,
-    pub(super) value_bytes: usize,
-    pub(super) hot_keys: u64,
-    pub(super) readers: usize,
-    pub(super) reads_per_second: Option<f64>,
+    pub(super) load: Load,
     pub(super) concurrent_work: ConcurrentWork,
     pub(super) duration: Duration,
     pub(super) seed: u64,
@@ -48,7 +44,6 @@ pub(super) struct Assignment {
     pub(super) incident: Option<Incident>,
     /// If set, a consumer reads this message log to its end while the readers read the hot set. The
     /// measurement then ends with the consumer.
-    #[serde(default)]
     pub(super) catch_up: Option<CatchUp>,
 }
 
@@ -116,19 +111,17 @@ pub(super) enum Message {
 }
 
 /// Runs a task given as JSON.
-///
-/// # Errors
-/// Errors of the engine, and of parsing the task.
-pub(super) fn run(task: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
+pub(super) fn run(task: &str, engines: &[TailEngine]) -> Result<(), Failure> {
     let assignment = match serde_json::from_str(task)? {
         Task::Measure(assignment) => assignment,
         Task::Neighbour(bytes) => have_memory(bytes),
     };
-    let engine = engines.iter().find(|engine| engine.name() == assignment.engine);
-    let engine = engine.ok_or_else(|| format!("no engine '{}'", assignment.engine.name()))?;
-    let database = engine.open(&assignment.directory, &assignment.options)?;
+    let name = assignment.engine.name();
+    let engine = engines.iter().find(|engine| engine.name == name);
+    let engine = engine.ok_or_else(|| format!("no engine '{name}'"))?;
+    let database = (engine.open)(&assignment.directory, &assignment.options)?;
     if assignment.warms {
-        warm(&*database, assignment.hot_keys)?;
+        warm(&*database, assignment.load.hot_keys)?;
     }
     for phase in assignment.phases() {
         say(&Message::Began)?;
@@ -193,7 +186,16 @@ pub(super) fn measure(
         ConcurrentWork::Merging => End::at(u64::MAX),
         _ => End::at(start_ns + assignment.duration.as_nanos() as u64),
     };
-    let work = work(database, &clock, assignment, start_ns, &end)?;
+    let moves = assignment.incident == Some(Incident::MovingHotSet);
+    let phase = Phase {
+        database,
+        clock: &clock,
+        load: assignment.load,
+        moves_from_ns: moves.then_some(start_ns),
+        seed: assignment.seed,
+        end,
+    };
+    let work = work(&phase, assignment, start_ns)?;
     let Work { reads, read_until_ns, written_bytes, log_bytes } = work;
     let seconds = clock.since_ns(start_ns) as f64 / 1e9;
     let read_seconds = (read_until_ns - start_ns) as f64 / 1e9;
@@ -215,26 +217,26 @@ pub(super) fn measure(
         reads: count as f64,
         seconds,
         stall_share: activity.stalled.as_secs_f64() / seconds,
-        run_queue_share: waited_s.map(|waited| waited / read_seconds / assignment.readers as f64),
+        run_queue_share: waited_s
+            .map(|waited| waited / read_seconds / assignment.load.readers as f64),
         run_queue_us_per_read: waited_s.map(|waited| waited * 1e6 / count.max(1) as f64),
         fallen_back: database.fallen_back()?,
         resident_before_pages: None,
         before_compaction: None,
         after_compaction: None,
         kernel: Kernel {
-            compaction_mb_per_second: Some(activity.compacted_bytes() as f64 / seconds / 1e6),
+            compaction_mb_per_second: Some(activity.compacted_bytes() / seconds / 1e6),
             compaction_backlog_bytes: Some(activity.pending_compaction_bytes as f64),
             held_back: activity.held_back.map(|times| times as f64),
             user_read_calls: activity.user_reads.map(|reads| Calls::of(&reads, seconds)),
             bytes_per_purpose: activity
                 .purposes
                 .into_iter()
-                .filter(|(_, moved)| moved.read_bytes + moved.written_bytes > 0)
+                .filter(|(_, moved)| moved.read_bytes + moved.written_bytes > 0.0)
                 .chain(log_bytes.map(|read_bytes| {
-                    let moved = Moved { read_bytes, written_bytes: 0 };
+                    let moved = Moved { read_bytes: read_bytes as f64, written_bytes: 0.0 };
                     (Purpose::LogRead.name().to_owned(), moved)
                 }))
-                .map(|(purpose, moved)| (purpose, moved.into()))
                 .collect(),
             ..Kernel::default()
         },
@@ -252,63 +254,36 @@ struct Work {
 }
 
 /// Runs all threads until the end of the phase, or until one of them fails.
-fn work(
-    database: &dyn TailDatabase,
-    clock: &SystemClock,
-    assignment: &Assignment,
-    start_ns: u64,
-    end: &End,
-) -> Result<Work, Failure> {
-    let moves = assignment.incident == Some(Incident::MovingHotSet);
-    let reading = Reading {
-        hot_keys: assignment.hot_keys,
-        keys: assignment.keys,
-        moves_from_ns: moves.then_some(start_ns),
-        readers: assignment.readers,
-        reads_per_second: assignment.reads_per_second,
-        seed: assignment.seed,
-    };
-    let writing = Writing {
-        keys: assignment.keys,
-        value_bytes: assignment.value_bytes,
-        bytes_per_second: match assignment.concurrent_work {
-            ConcurrentWork::PacedWriting(rate) => Some(rate),
-            ConcurrentWork::Writing | ConcurrentWork::Nothing | ConcurrentWork::Merging => None,
-        },
-        seed: assignment.seed,
-    };
+fn work(phase: &Phase<'_>, assignment: &Assignment, start_ns: u64) -> Result<Work, Failure> {
     let panicked = |_| Failure::from("a thread of the run panicked");
     std::thread::scope(|scope| {
-        let readers: Vec<_> = (0..assignment.readers)
-            .map(|reader| {
-                scope.spawn(move || {
-                    let reads = read(database, clock, &reading, reader, end);
-                    reads.inspect_err(|_| end.now(clock))
-                })
-            })
-            .collect();
+        let read = |reader| phase.read(reader).inspect_err(|_| phase.end_now());
+        let readers: Vec<_> =
+            (0..assignment.load.readers).map(|reader| scope.spawn(move || read(reader))).collect();
         let concurrent_work = scope.spawn(|| match assignment.concurrent_work {
             ConcurrentWork::Nothing => Ok(0),
-            ConcurrentWork::Writing | ConcurrentWork::PacedWriting(_) => {
-                write(database, clock, &writing, end).inspect_err(|_| end.now(clock))
+            ConcurrentWork::Writing => phase.write(None).inspect_err(|_| phase.end_now()),
+            ConcurrentWork::PacedWriting(rate) => {
+                phase.write(Some(rate)).inspect_err(|_| phase.end_now())
             }
             ConcurrentWork::Merging => {
-                let merged = database.compact();
-                end.now(clock);
+                let merged = phase.database.compact();
+                phase.end_now();
                 merged.map(|()| 0)
             }
         });
         let scan = (assignment.incident == Some(Incident::Scan)).then(|| {
             scope.spawn(|| {
                 let halfway = start_ns + assignment.duration.as_nanos() as u64 / 2;
-                clock.sleep_until(halfway);
-                database.scan(&|| end.has_come(clock)).inspect_err(|_| end.now(clock))
+                phase.clock.sleep_until(halfway);
+                let is_over = || phase.end.has_come(phase.clock);
+                phase.database.scan(&is_over).inspect_err(|_| phase.end_now())
             })
         });
         let consumer = assignment.catch_up.as_ref().map(|catch_up| {
             scope.spawn(|| {
                 let consumed = catch_up.consume();
-                end.now(clock);
+                phase.end_now();
                 consumed
             })
         });
@@ -317,7 +292,7 @@ fn work(
             .map(|reader| reader.join().map_err(panicked)?)
             .collect::<Result<_, Failure>>();
         // The reads have ended, so take the time now. A stalled writer may end much later.
-        let read_until_ns = clock.monotonic_ns();
+        let read_until_ns = phase.clock.monotonic_ns();
         let written_bytes = concurrent_work.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
         let log_bytes = consumer.map(|consumer| consumer.join().map_err(panicked)?).transpose()?;

@@ -5,6 +5,8 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tailwater_io::Purpose;
 
+use crate::parsing;
+
 /// A configuration of the database; variants are named as in reports.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
@@ -68,24 +70,8 @@ impl Configuration {
     ];
 
     /// Returns the configuration's name, as used in reports and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Buffered => "buffered",
-            Self::DirectCompactionWritesOnly => "direct_compaction_writes_only",
-            Self::DirectCompactionReadOnly => "direct_compaction_read_only",
-            Self::DirectCompactionReadWrite => "direct_compaction_read_write",
-            Self::DirectAll => "direct_all",
-            Self::DirectAllBlockCache => "direct_all_block_cache",
-            Self::DirectAllPrepopulated => "direct_all_prepopulated",
-            Self::DirectAllWithoutHandover => "direct_all_without_handover",
-            Self::DirectAllAutoCache => "direct_all_auto_cache",
-            Self::Tailwater => "tailwater",
-            Self::TailwaterWithoutHandover => "tailwater_without_handover",
-            Self::TailwaterLowPriority => "tailwater_low_priority",
-            Self::Uncached => "uncached",
-            Self::Fadvise => "fadvise",
-            Self::NoCompaction => "no_compaction",
-        }
+    pub fn name(self) -> String {
+        parsing::name(&self)
     }
 
     /// Returns the engine options of the configuration, as an option string in RocksDB's format.
@@ -142,39 +128,21 @@ impl Configuration {
 
     /// Returns whether the configuration's options exist only in Tailwater, not in RocksDB.
     pub fn is_of_tailwater_only(self) -> bool {
-        matches!(
-            self,
-            Self::DirectAllWithoutHandover
-                | Self::DirectAllAutoCache
-                | Self::Tailwater
-                | Self::TailwaterWithoutHandover
-                | Self::TailwaterLowPriority
-                | Self::Uncached
-                | Self::Fadvise
-        )
+        let only_here = ["_io_mode=", "warm_handover=", "trim_allocator="];
+        only_here.iter().any(|option| self.options().contains(option))
     }
 
     /// Returns the purposes whose reads bypass the page cache in this configuration.
     pub(super) fn direct_reads(self) -> &'static [Purpose] {
-        const COMPACTION: [Purpose; 2] = [Purpose::CompactionRead, Purpose::CompactionBlobRead];
-        match self {
-            Self::DirectCompactionReadOnly
-            | Self::DirectCompactionReadWrite
-            | Self::Tailwater
-            | Self::TailwaterWithoutHandover
-            | Self::TailwaterLowPriority => &COMPACTION,
-            Self::DirectAll
-            | Self::DirectAllBlockCache
-            | Self::DirectAllPrepopulated
-            | Self::DirectAllWithoutHandover
-            | Self::DirectAllAutoCache => {
-                &[Purpose::UserRead, Purpose::CompactionRead, Purpose::CompactionBlobRead]
-            }
-            Self::Buffered
-            | Self::DirectCompactionWritesOnly
-            | Self::Uncached
-            | Self::Fadvise
-            | Self::NoCompaction => &[],
+        const COMPACTION: [&str; 2] =
+            ["use_direct_io_for_compaction_reads=true", "compaction_read_io_mode=direct"];
+        let options = self.options();
+        if options.contains("use_direct_reads=true") {
+            &[Purpose::UserRead, Purpose::CompactionRead, Purpose::CompactionBlobRead]
+        } else if COMPACTION.iter().any(|option| options.contains(option)) {
+            &[Purpose::CompactionRead, Purpose::CompactionBlobRead]
+        } else {
+            &[]
         }
     }
 

@@ -34,9 +34,6 @@ pub(super) enum Copied {
 
 /// Copies all files of the database in `from` into the directory `to`, which must exist and must
 /// not contain any of these files.
-///
-/// # Errors
-/// Errors of the filesystem.
 pub(super) fn copy_database(from: &Path, to: &Path) -> Result<Copied, Failure> {
     let storage = PosixStorage::new();
     let names: Vec<String> = storage

@@ -1,12 +1,12 @@
 //! The interface that an engine must implement to be measured in the experiment.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::time::Duration;
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::Engine;
 use crate::failure::Failure;
 
 /// The name of a supported engine.
@@ -29,57 +29,31 @@ impl EngineName {
     }
 }
 
-/// An engine that can be measured.
-pub trait TailEngine: Sync {
-    /// Returns which engine this is.
-    fn name(&self) -> EngineName;
+/// An engine that can be measured. It opens a database that exists.
+pub type TailEngine = Engine<dyn TailDatabase>;
 
-    /// Opens the database in a directory. `options` is an option string in RocksDB's format.
-    ///
-    /// # Errors
-    /// Errors of the engine.
-    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure>;
-}
-
-/// An open database, which several threads read and write concurrently.
+/// An open database, which several threads read and write concurrently. All methods return the
+/// errors of the engine.
 pub trait TailDatabase: Sync {
     /// Reads a key and stores its value in `value`, replacing the previous content. Returns whether
     /// the key exists.
-    ///
-    /// # Errors
-    /// Errors of the engine.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
 
     /// Writes a key. The write goes to the write-ahead log, which is not synced.
-    ///
-    /// # Errors
-    /// Errors of the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
     /// Compacts the whole database into the last level. Returns when the compaction has ended.
-    ///
-    /// # Errors
-    /// Errors of the engine.
     fn compact(&self) -> Result<(), Failure>;
 
     /// Reads all keys and values in order, once. Stops early when `is_over` returns true.
-    ///
-    /// # Errors
-    /// Errors of the engine.
     fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure>;
 
     /// Returns what the engine has done since it was opened.
-    ///
-    /// # Errors
-    /// Errors of the engine.
     fn activity(&self) -> Result<Activity, Failure>;
 
     /// Describes I/O that does not use the configured mode, for example because the filesystem
     /// refuses direct I/O. Returns `None` if all I/O uses the configured mode, or if the engine
     /// does not report the modes that it uses.
-    ///
-    /// # Errors
-    /// Errors of the engine.
     fn fallen_back(&self) -> Result<Option<String>, Failure> {
         Ok(None)
     }
@@ -102,13 +76,13 @@ pub struct Activity {
     pub user_reads: Option<tailwater_io::Latencies>,
 }
 
-/// Bytes moved between files and memory.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Bytes moved between files and memory. The numbers are fractional because they may be aggregates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
     /// Number of bytes read from files.
-    pub read_bytes: u64,
+    pub read_bytes: f64,
     /// Number of bytes written to files.
-    pub written_bytes: u64,
+    pub written_bytes: f64,
 }
 
 impl Activity {
@@ -117,8 +91,8 @@ impl Activity {
         let moved = |(purpose, now): (&String, &Moved)| {
             let before = earlier.purposes.get(purpose).copied().unwrap_or_default();
             let moved = Moved {
-                read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
-                written_bytes: now.written_bytes.saturating_sub(before.written_bytes),
+                read_bytes: (now.read_bytes - before.read_bytes).max(0.0),
+                written_bytes: (now.written_bytes - before.written_bytes).max(0.0),
             };
             (purpose.clone(), moved)
         };
@@ -135,7 +109,7 @@ impl Activity {
     }
 
     /// Returns the number of bytes that compactions have read and written.
-    pub(super) fn compacted_bytes(&self) -> u64 {
+    pub(super) fn compacted_bytes(&self) -> f64 {
         let of = |purpose: &str| self.purposes.get(purpose).copied().unwrap_or_default();
         of("compaction_read").read_bytes
             + of("compaction_blob_read").read_bytes

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use tailwater_io::kernel::{self, System};
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::probe::DeviceProbe;
 use tailwater_io::stream::uses_io_uring;
 
+use crate::experiment::environment;
 use crate::failure::Failure;
 
 /// A description of the machine, and of the memory limit.
@@ -22,24 +22,20 @@ pub(super) struct Environment {
     pub(super) is_limited: bool,
     /// How streams that read ahead make their requests: `io_uring` or `threads`.
     reads_ahead_by: &'static str,
-    /// The fields of [`kernel::Environment`], by name.
+    /// The fields of [`environment`], by name.
     #[serde(flatten)]
-    environment: BTreeMap<String, String>,
+    environment: BTreeMap<&'static str, String>,
 }
 
 impl Environment {
     /// Describes this machine and the filesystem of `directory`.
     pub(super) fn of(directory: &Path, (memory_limit, is_limited): (String, bool)) -> Self {
-        let environment = kernel::Environment::of_directory(&System::default(), directory).named();
         Self {
             version: env!("CARGO_PKG_VERSION"),
             memory_limit,
             is_limited,
             reads_ahead_by: if uses_io_uring() { "io_uring" } else { "threads" },
-            environment: environment
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
+            environment: environment(directory).into_iter().collect(),
         }
     }
 
@@ -51,9 +47,6 @@ impl Environment {
 
 /// Measures the device of `directory` itself, without an engine; `None` if its filesystem does not
 /// support direct I/O.
-///
-/// # Errors
-/// Errors of the probe.
 pub(super) fn probe_device(
     probe: DeviceProbe,
     directory: &Path,

@@ -6,23 +6,21 @@ use std::time::{Duration, Instant};
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 
-use super::before_after_table::BeforeAfterTable;
 use super::calibration;
 use super::child::{Assignment, ConcurrentWork};
 use super::copy::{check_free_space, copy_database};
 use super::environment::{Environment, probe_device};
 use super::figures::{Figures, Phase};
-use super::kernel_table::KernelTable;
 use super::launch::Launch;
-use super::mean_table::MeanTable;
 use super::plan::{Kind, Plan, Row};
 use super::report::Report;
 use super::results::{Results, Run};
 use super::source::Source;
-use super::summary;
 use super::table::Table;
+use super::{summary, tables};
+use crate::experiment::Finished;
 use crate::failure::Failure;
-use crate::files::{create_directory, write_json, write_text};
+use crate::files::{create_directory, write_text};
 use crate::own::OwnDirectory;
 
 /// An experiment: its plan, its source database and the way to launch its runs.
@@ -40,11 +38,11 @@ impl<'a> Experiment<'a> {
         Self { plan, source, launch }
     }
 
-    /// Runs the whole experiment and returns the text to print.
+    /// Runs the whole experiment.
     ///
     /// # Errors
     /// Errors of the engines and of the filesystem; too little free space.
-    pub(super) fn run(mut self) -> Result<String, Failure> {
+    pub(super) fn run(mut self) -> Result<Finished, Failure> {
         let start = Instant::now();
         create_directory(&self.plan.directory)?;
         let lock = PosixStorage::new().lock(&self.plan.directory.join("LOCK"));
@@ -70,10 +68,10 @@ impl<'a> Experiment<'a> {
             results.save_parameters(&self.plan.parameters)?;
         }
         self.measure(&results)?;
-        let text = self.report(&results)?;
+        let finished = self.report(&results)?;
         source.map_or(Ok(()), OwnDirectory::remove)?;
         say!("done in {:.0} s", start.elapsed().as_secs_f64());
-        Ok(text)
+        Ok(finished)
     }
 
     /// Builds the source database if it does not exist. Before that, checks that there is enough
@@ -147,9 +145,6 @@ impl<'a> Experiment<'a> {
     }
 
     /// Copies the source database, evicts it from the page cache, and measures one run on the copy.
-    ///
-    /// # Errors
-    /// Errors of the filesystem and of the measured process.
     fn measure_row(
         &self,
         row: Row,
@@ -168,11 +163,7 @@ impl<'a> Experiment<'a> {
             engine: row.engine,
             directory: copy.clone(),
             options,
-            keys: parameters.keys,
-            value_bytes: parameters.value_bytes,
-            hot_keys: parameters.hot_keys,
-            readers: parameters.readers,
-            reads_per_second: parameters.reads_per_second,
+            load: parameters.load,
             concurrent_work,
             duration,
             seed,
@@ -209,29 +200,26 @@ impl<'a> Experiment<'a> {
         if *keep_copies { directory.join(row.file_name()) } else { directory.join("copy") }
     }
 
-    /// Writes `report.json` and `table.txt`, and returns the text to print.
-    fn report(&self, results: &Results) -> Result<String, Failure> {
+    /// Writes `report.json` and `table.txt`.
+    fn report(&self, results: &Results) -> Result<Finished, Failure> {
         let Plan { directory, out, .. } = &self.plan;
         let environment = Environment::of(directory, self.launch.memory_limit());
-        let report = Report::new(
-            &self.plan,
-            results,
-            environment,
-            probe_device(self.launch.device_probe(), directory)?,
-        )?;
-        write_json(&out.join("report.json"), &report)?;
-        let mut table =
-            format!("{}\n{}{}", Table(&report), KernelTable(&report), BeforeAfterTable(&report));
+        let device = probe_device(self.launch.device_probe(), directory)?;
+        let report = Report::new(&self.plan, results, environment, device)?;
+        let mut table = format!("{}\n{}", Table(&report), tables::kernel(&report)?);
+        table.push_str(&tables::before_and_after(&report)?);
         if self.plan.reports_means {
-            table.push_str(&format!("\n{}", MeanTable(&report)));
+            table.push_str(&tables::means(&report)?);
         }
-        write_text(&out.join("table.txt"), &table)?;
-        let mut text = format!("\n{table}\nAll figures: {}\n", out.join("report.json").display());
+        let path = out.join("report.json");
+        let mut text = format!("\n{table}\nAll figures: {}\n", path.display());
         if self.plan.reports_observations
             && let Some(sentences) = summary::sentences(&report)
         {
             text.push_str(&format!("\n{sentences}\n"));
         }
-        Ok(text)
+        let finished = Finished::recorded(text, &report, &path)?;
+        write_text(&out.join("table.txt"), &table)?;
+        Ok(finished)
     }
 }

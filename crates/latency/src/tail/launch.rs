@@ -44,9 +44,6 @@ pub(super) trait Launch {
     /// Measures one run, and returns the figures of each of its phases. `direct_bytes` computes
     /// from a phase's figures how many bytes the process read with direct I/O; it returns `None` if
     /// the figures do not show this. These bytes are not misses of the page cache.
-    ///
-    /// # Errors
-    /// Errors of the engine, and of the process in which it runs.
     fn run(
         &self,
         assignment: &Assignment,
@@ -55,9 +52,6 @@ pub(super) trait Launch {
 
     /// Evicts the files in some directories from the page cache. Returns how many pages of these
     /// files are still in the page cache; `None` if the kernel does not report this number.
-    ///
-    /// # Errors
-    /// Errors from listing and opening the files.
     fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure>;
 
     /// Returns the parameters of the device probe.
@@ -79,9 +73,6 @@ pub(super) struct Processes {
 impl Processes {
     /// Creates a launcher with a memory limit of `limit_bytes` for its processes, or without one
     /// for `None`. If this machine does not support limits, a warning is printed.
-    ///
-    /// # Errors
-    /// Errors from creating the limit.
     pub(super) fn new(limit_bytes: Option<u64>) -> Result<Self, Failure> {
         let limit = limit_bytes.map(MemoryLimit::new).transpose()?;
         if let Some(limit) = limit.as_ref().filter(|limit| limit.bytes().is_none()) {

@@ -13,14 +13,12 @@
 //!    (`launch`, `child`) opens the copy, reads and writes (`workload`), and reports its figures.
 //! 4. The figures of each run are stored when it ends (`results`), so that an interrupted
 //!    experiment can be resumed.
-//! 5. The results are presented (`report`, `table`).
+//! 5. The results are presented (`report`, `table`, `tables`).
 //!
 //! An experiment that is killed may leave directories with temporary names. The next experiment in
 //! the same directory removes them. A source database gets its final name only when it is complete.
 
-mod aggregate;
 mod arguments;
-mod before_after_table;
 mod calibration;
 mod catch_up;
 mod child;
@@ -32,10 +30,7 @@ mod equal_work;
 mod experiment;
 mod figures;
 mod incident;
-mod kernel_table;
-mod latency;
 mod launch;
-mod mean_table;
 mod plan;
 mod report;
 mod results;
@@ -43,6 +38,7 @@ mod schedule;
 mod source;
 mod summary;
 mod table;
+mod tables;
 mod tailwater;
 #[cfg(test)]
 mod tests;
@@ -57,48 +53,49 @@ pub use configuration::Configuration;
 pub use engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
 pub use incident::Incident;
 pub use launch::CHILD_COMMAND;
-pub use tailwater::TailwaterEngine;
+pub use tailwater::{TAILWATER, Tailwater};
 pub use units::{Bytes, HotSet, WriteRate};
 
 use experiment::Experiment;
 use launch::Processes;
 use plan::{Plan, Row};
 
+use crate::experiment::Finished;
 use crate::failure::Failure;
 
 /// Checks that an experiment with these arguments is possible with these engines.
 ///
 /// # Errors
 /// If the experiment is not possible. The message names the argument that prevents it.
-pub fn check(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
+pub fn check(arguments: &TailArguments, engines: &[TailEngine]) -> Result<(), Failure> {
     plans(arguments, engines).map(|_| ())
 }
 
-/// Runs the experiment and returns the text to print. Progress is printed on standard error.
+/// Runs the experiment, once for each hot set that its preset has. Progress is printed on standard
+/// error.
 ///
 /// # Errors
 /// The errors of [`check`], and errors of the engines and of the filesystem.
-pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<String, Failure> {
-    let mut text = String::new();
-    for plan in plans(arguments, engines)? {
+pub fn run(arguments: &TailArguments, engines: &[TailEngine]) -> Result<Vec<Finished>, Failure> {
+    let run = |plan: Plan| {
         let processes = Processes::new(plan.parameters.limit_bytes)?;
         plan.parameters.incident.map_or(Ok(()), |incident| processes.check(incident))?;
-        text.push_str(&Experiment::new(plan, &processes).run()?);
-    }
-    Ok(text)
+        Experiment::new(plan, &processes).run()
+    };
+    plans(arguments, engines)?.into_iter().map(run).collect()
 }
 
 /// Runs the measured process of one run. The program calls this for the command [`CHILD_COMMAND`].
 ///
 /// # Errors
 /// Errors of the engine.
-pub fn run_child(assignment: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
+pub fn run_child(assignment: &str, engines: &[TailEngine]) -> Result<(), Failure> {
     child::run(assignment, engines)
 }
 
-fn plans(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<Vec<Plan>, Failure> {
+fn plans(arguments: &TailArguments, engines: &[TailEngine]) -> Result<Vec<Plan>, Failure> {
     let plans = Plan::all(arguments)?;
-    let is_missing = |row: &&Row| !engines.iter().any(|engine| engine.name() == row.engine);
+    let is_missing = |row: &&Row| !engines.iter().any(|engine| engine.name == row.engine.name());
     match plans.iter().flat_map(|plan| &plan.rows).find(is_missing) {
         None => Ok(plans),
         Some(row) => Err(format!(

@@ -14,7 +14,9 @@ use super::figures::Figures;
 use super::incident::Incident;
 use super::tree_options::TreeOptions;
 use super::units::{Bytes, HotSet, WriteRate};
+use super::workload::Load;
 use crate::entries::KEY_BYTES;
+use crate::experiment::turns;
 
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 4096;
@@ -57,16 +59,8 @@ pub(super) struct Parameters {
     /// The kind of memory limit (`MemoryLimit::kind`); empty until the limit has been set.
     #[serde(default)]
     pub(super) limited_by: String,
-    pub(super) keys: u64,
-    pub(super) key_bytes: usize,
-    pub(super) value_bytes: usize,
-    /// Size of the hot set, in keys. The readers read only these keys, which are the first keys of
-    /// the database.
-    pub(super) hot_keys: u64,
-    pub(super) readers: usize,
-    /// Reads per second of all readers together, in an open loop: reads are scheduled. `None` for a
-    /// closed loop, in which a reader starts a read when its previous read has returned.
-    pub(super) reads_per_second: Option<f64>,
+    #[serde(flatten)]
+    pub(super) load: Load,
     /// Bytes of keys and values written per second; `None` until the rate has been calibrated.
     pub(super) write_bytes_per_second: Option<u64>,
     pub(super) duration_seconds: f64,
@@ -86,7 +80,6 @@ pub(super) struct Parameters {
     pub(super) is_warm: bool,
     /// The incident that is caused in each run: a disturbance, such as a reduced memory limit, that
     /// tests how the caches cope with change.
-    #[serde(default)]
     pub(super) incident: Option<Incident>,
 }
 
@@ -121,12 +114,12 @@ impl Parameters {
 
     /// Returns the total size of all keys and values in the database, in bytes.
     pub(super) fn database_bytes(&self) -> u64 {
-        self.keys * (self.key_bytes + self.value_bytes) as u64
+        self.load.keys * (self.load.key_bytes + self.load.value_bytes) as u64
     }
 
     /// Returns the total size of all values in the hot set, in bytes.
     pub(super) fn hot_bytes(&self) -> u64 {
-        self.hot_keys * self.value_bytes as u64
+        self.load.hot_keys * self.load.value_bytes as u64
     }
 }
 
@@ -157,7 +150,7 @@ impl Row {
     pub(super) fn label(self) -> String {
         match self.compaction_bytes_per_second {
             Some(rate) => format!("{} {}M", self.configuration.name(), rate >> 20),
-            None => self.configuration.name().to_owned(),
+            None => self.configuration.name(),
         }
     }
 
@@ -304,9 +297,6 @@ impl Plan {
 
     /// Returns the plans for the arguments. If the preset has several hot sets and the arguments do
     /// not choose one, there is one plan for each hot set. Otherwise there is one plan.
-    ///
-    /// # Errors
-    /// The errors of [`Plan::new`].
     pub(super) fn all(arguments: &TailArguments) -> Result<Vec<Self>, String> {
         if arguments.preset != Some(Preset::Rocksdb14743) || arguments.hot.is_some() {
             return Ok(vec![Self::new(arguments)?]);
@@ -323,8 +313,7 @@ impl Plan {
     /// Returns the rows in the order in which run `run` measures them. Each run starts with a
     /// different row.
     pub(super) fn order(&self, run: usize) -> impl Iterator<Item = Row> {
-        let count = self.rows.len();
-        (0..count).map(move |turn| self.rows[(turn + run) % count])
+        turns(self.rows.len(), run).map(move |row| self.rows[row])
     }
 }
 
@@ -373,12 +362,14 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         version: env!("CARGO_PKG_VERSION").to_owned(),
         limit_bytes,
         limited_by: String::new(),
-        keys,
-        key_bytes: KEY_BYTES,
-        value_bytes: VALUE_BYTES,
-        hot_keys,
-        readers: arguments.readers.unwrap_or(defaults.readers),
-        reads_per_second: arguments.read_rate.or(defaults.reads_per_second),
+        load: Load {
+            keys,
+            key_bytes: KEY_BYTES,
+            value_bytes: VALUE_BYTES,
+            hot_keys,
+            readers: arguments.readers.unwrap_or(defaults.readers),
+            reads_per_second: arguments.read_rate.or(defaults.reads_per_second),
+        },
         write_bytes_per_second: match arguments.write_rate.unwrap_or(defaults.write_rate) {
             WriteRate::BytesPerSecond(rate) if defaults.kind == Kind::Overwriting => Some(rate),
             WriteRate::BytesPerSecond(_) | WriteRate::Calibrate => None,
@@ -454,8 +445,8 @@ mod tests {
     fn the_default_is_the_published_experiment() {
         let plan = plan("").unwrap();
         let parameters = &plan.parameters;
-        assert_eq!((parameters.limit_bytes, parameters.keys), (Some(1 << 30), 3_500_000));
-        assert_eq!(parameters.hot_keys, (1 << 30) * 4 / 10 / 4096);
+        assert_eq!((parameters.limit_bytes, parameters.load.keys), (Some(1 << 30), 3_500_000));
+        assert_eq!(parameters.load.hot_keys, (1 << 30) * 4 / 10 / 4096);
         assert_eq!(parameters.tree_options, TreeOptions::PUBLISHED);
         assert_eq!((plan.rows.len(), plan.runs), (5, 3));
         assert!(plan.keep_source);
@@ -465,11 +456,11 @@ mod tests {
     fn the_preset_of_rocksdb_has_its_parameters() {
         let typed = Typed::try_parse_from(["tail", "--preset", "rocksdb-14743"]).unwrap();
         let plans = Plan::all(&typed.arguments).unwrap();
-        let hot_keys: Vec<_> = plans.iter().map(|plan| plan.parameters.hot_keys).collect();
+        let hot_keys: Vec<_> = plans.iter().map(|plan| plan.parameters.load.hot_keys).collect();
         assert_eq!(hot_keys, [7_500, 100_000]);
         assert_ne!(plans[0].out, plans[1].out);
         for Plan { parameters, runs, rows, .. } in &plans {
-            assert_eq!((parameters.keys, parameters.readers), (3_500_000, 4));
+            assert_eq!((parameters.load.keys, parameters.load.readers), (3_500_000, 4));
             assert_eq!(parameters.write_bytes_per_second, Some(209_715_200));
             assert_eq!((parameters.duration_seconds, *runs, rows.len()), (120.0, 5, 5));
         }
@@ -480,10 +471,13 @@ mod tests {
 
     #[test]
     fn the_database_grows_with_the_limit_unless_its_size_is_given() {
-        assert_eq!(plan("--limit 2G").unwrap().parameters.keys, 7_000_000);
-        assert_eq!(plan("--limit 2G --ratio 2").unwrap().parameters.keys, (4u64 << 30) / 4112);
+        assert_eq!(plan("--limit 2G").unwrap().parameters.load.keys, 7_000_000);
+        assert_eq!(plan("--limit 2G --ratio 2").unwrap().parameters.load.keys, (4u64 << 30) / 4112);
         let small = plan("--limit 64M --size 1G --hot 100%").unwrap().parameters;
-        assert_eq!((small.keys, small.hot_keys), ((1u64 << 30) / 4112, (64 << 20) / 4096));
+        assert_eq!(
+            (small.load.keys, small.load.hot_keys),
+            ((1u64 << 30) / 4112, (64 << 20) / 4096)
+        );
         assert_eq!(small.tree_options, TreeOptions::SMALL);
     }
 
@@ -491,7 +485,7 @@ mod tests {
     fn the_small_seed_reads_two_thousand_keys() {
         let parameters = plan("--preset seed-small --warm").unwrap().parameters;
         assert!(parameters.is_warm);
-        assert_eq!((parameters.hot_keys, parameters.duration_seconds), (2000, 180.0));
+        assert_eq!((parameters.load.hot_keys, parameters.duration_seconds), (2000, 180.0));
         assert_eq!(parameters.write_bytes_per_second, Some(100 << 20));
     }
 
@@ -499,9 +493,12 @@ mod tests {
     fn cassandras_experiment_has_three_rates_and_a_row_without_compaction() {
         let plan = plan("--preset cassandra").unwrap();
         let parameters = &plan.parameters;
-        assert_eq!((parameters.kind, parameters.reads_per_second), (Kind::Merging, Some(10_000.0)));
+        assert_eq!(
+            (parameters.kind, parameters.load.reads_per_second),
+            (Kind::Merging, Some(10_000.0))
+        );
         assert!(parameters.is_warm);
-        assert_eq!(parameters.hot_keys, (1 << 30) / 12 / 4096);
+        assert_eq!(parameters.load.hot_keys, (1 << 30) / 12 / 4096);
         let labels: Vec<_> = plan.rows.iter().map(|row| row.label()).collect();
         assert_eq!(labels.len(), 10);
         assert_eq!(labels[..3], ["buffered", "buffered 128M", "buffered 64M"]);

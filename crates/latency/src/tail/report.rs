@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::aggregate::{aggregate, maximum, mean, middle, minimum, ratios, variation};
 use super::configuration::Configuration;
 use super::environment::Environment;
 use super::equal_work::{Work, differences};
 use super::figures::Figures;
 use super::plan::{Parameters, Plan, Row};
 use super::results::{Results, Run};
+use crate::experiment::aggregate::{aggregate, maximum, mean, middle, minimum, ratios, variation};
 use crate::failure::Failure;
 
 /// The parameters, environment and results of an experiment.
@@ -39,7 +39,7 @@ pub(super) struct ConfigurationReport {
     maximum: Value,
     pub(super) variation: Value,
     /// The fields of `median`, each divided by the same field of the `buffered` row of this engine.
-    ratios_to_buffered: Value,
+    pub(super) ratios_to_buffered: Value,
     /// The measures of concurrent work (writing and compacting) in which this row differs from its
     /// engine's reference ([`Report::reference`]). If there are any, the latencies are not
     /// comparable.
@@ -58,9 +58,6 @@ fn as_fields<S: serde::Serializer>(work: &[Work], serializer: S) -> Result<S::Ok
 
 impl Report {
     /// Creates the report from the runs that have results.
-    ///
-    /// # Errors
-    /// Errors from reading the results.
     pub(super) fn new(
         plan: &Plan,
         results: &Results,

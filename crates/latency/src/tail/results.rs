@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::figures::Figures;
 use super::plan::{Parameters, Plan, Row};
 use crate::failure::Failure;
-use crate::files::{create_directory, read_json, write_json, write_text};
+use crate::files::{create_directory, named, read_json, write_json, write_text};
 
 /// Name of the file that marks a directory as a results directory of this program.
 const MARK: &str = "RESULTS-OF-TAILWATER-TAIL";
@@ -112,7 +112,7 @@ impl Results {
             }
             Ok(())
         };
-        removed().map_err(|error| format!("{}: {error}", runs.display()).into())
+        Ok(named(&runs, removed())?)
     }
 
     fn file(&self, row: Row, run: usize) -> PathBuf {
@@ -120,9 +120,6 @@ impl Results {
     }
 
     /// Stores the parameters of this experiment.
-    ///
-    /// # Errors
-    /// Errors from writing the file.
     pub(super) fn save_parameters(&self, parameters: &Parameters) -> Result<(), Failure> {
         write_json(&self.parameters(), parameters)
     }
@@ -136,17 +133,11 @@ impl Results {
     }
 
     /// Stores a run.
-    ///
-    /// # Errors
-    /// Errors from writing the file.
     pub(super) fn put(&self, row: Row, run: &Run) -> Result<(), Failure> {
         write_json(&self.file(row, run.run), run)
     }
 
     /// Returns the stored runs of a row, in ascending order of their numbers.
-    ///
-    /// # Errors
-    /// The errors of [`Self::get`].
     pub(super) fn of_row(&self, row: Row, runs: usize) -> Result<Vec<Run>, Failure> {
         (1..=runs).filter_map(|run| self.get(row, run).transpose()).collect()
     }

@@ -17,9 +17,10 @@ use tailwater::{CompactRangeOptions, Db, OpenOptions, WriteOptions};
 use super::plan::{Kind, Parameters};
 use super::tree_options::TreeOptions;
 use super::units::Bytes;
-use crate::entries::{KEY_BYTES, RandomValues, key};
+use super::workload::Load;
+use crate::entries::{KEY_BYTES, Values, key};
 use crate::failure::Failure;
-use crate::files::{read_json, write_json};
+use crate::files::{read_json, rename, write_json};
 use crate::own::{OwnDirectory, remove_own};
 
 /// Name of the file that describes a source database.
@@ -41,7 +42,8 @@ pub(super) struct Source {
 impl Source {
     /// Describes the source database that an experiment needs.
     pub(super) fn new(parameters: &Parameters) -> Self {
-        let Parameters { keys, value_bytes, kind, tree_options, .. } = *parameters;
+        let Parameters { load, kind, tree_options, .. } = *parameters;
+        let Load { keys, value_bytes, .. } = load;
         Self { version: 1, keys, value_bytes, kind, tree_options }
     }
 
@@ -123,7 +125,7 @@ impl Source {
         ))?;
         let db = Db::open(directory, &open)?;
         let family = db.cf_handle("default")?;
-        let values = RandomValues::new(self.value_bytes, self.keys);
+        let values = Values::random(self.value_bytes, self.keys);
         let writes = WriteOptions::new().with_disable_wal(true);
         let mut reported_at = Instant::now();
         for number in keys {
@@ -140,9 +142,4 @@ impl Source {
         }
         Ok(db.close()?)
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the experiment's own directory")]
-fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
-    std::fs::rename(from, to).map_err(|error| format!("{}: {error}", to.display()).into())
 }

@@ -1,9 +1,9 @@
 //! A summary of the results in two sentences: the effect of direct I/O, and whether the compared
 //! configurations did the same work.
 
-use super::aggregate::middle;
 use super::configuration::Configuration;
 use super::report::{ConfigurationReport, Report};
+use crate::experiment::aggregate::middle;
 
 /// Maximum length of a line, in characters.
 const WIDTH: usize = 100;
@@ -95,11 +95,11 @@ fn wrapped(text: &str) -> String {
 mod tests {
     use super::super::equal_work::Work;
     use super::super::figures::Figures;
-    use super::super::latency::Latencies;
     use super::super::plan::Row;
     use super::super::results::Run;
     use super::super::{EngineName, report::Report};
     use super::*;
+    use crate::latencies::Latencies;
 
     fn row(configuration: Configuration, p999_us: &[f64], written: f64) -> ConfigurationReport {
         let figures = |p999_us: f64| Figures {

@@ -2,42 +2,82 @@
 
 use std::fmt;
 
-use super::equal_work::Work;
+use serde_json::Value;
+
 use super::plan::Kind;
 use super::report::{ConfigurationReport, Report};
 use super::units::Bytes;
-use crate::numbers::{Rate, micros};
+use crate::experiment::{self, Figure};
+use crate::numbers::{micros, rate};
 
 /// Formats the medians of a report as a table, with notes below it.
 pub(super) struct Table<'r>(pub(super) &'r Report);
 
-/// Heading and width of each column. The first two columns are left-aligned, the others
-/// right-aligned.
-const COLUMNS: [(&str, usize); 12] = [
-    ("engine", 9),
-    ("configuration", 29),
-    ("reads/s", 11),
-    ("p50 us", 11),
-    ("p99 us", 12),
-    ("p99.9 us", 13),
-    ("p99.99 us", 13),
-    ("max ms", 6),
-    ("write", 6),
-    ("stall", 5),
-    ("compact", 7),
-    ("queue", 5),
+/// The columns after those of the row's name. The flag says whether the ratio to the row `buffered`
+/// is shown too.
+static FIGURES: [(Figure, bool); 10] = [
+    (Figure::new("reads/s>11", "/reads_per_second", rate), true),
+    (Figure::new("p50 us>11", "/p50_us", micros), true),
+    (Figure::new("p99 us>12", "/p99_us", micros), true),
+    (Figure::new("p99.9 us>13", "/p999_us", micros), true),
+    (Figure::new("p99.99 us>13", "/p9999_us", micros), true),
+    (Figure::new("max ms>6", "/max_us", |us| format!("{:.1}", us / 1000.0)), false),
+    (Figure::new(WRITE, "/write_mb_per_second", |rate| format!("{rate:.1}")), false),
+    (Figure::new(STALL, "/stall_share", |share| format!("{:.0}%", 100.0 * share)), false),
+    (
+        Figure::new("compact>7", "/kernel/compaction_mb_per_second", |rate| format!("{rate:.0}")),
+        false,
+    ),
+    (Figure::new("queue>5", "/run_queue_share", |share| format!("{:.1}%", 100.0 * share)), false),
 ];
+
+const WRITE: &str = "write>6";
+const STALL: &str = "stall>5";
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_head(f)?;
         let kind = self.0.parameters.kind;
-        write_row(f, kind, COLUMNS.map(|(name, _)| name.to_owned()))?;
+        let mut table = experiment::Table::new(&columns(kind));
         for report in &self.0.configurations {
-            write_row(f, kind, self.cells(report))?;
+            let name = [report.row.engine.name().to_owned(), report.row.label()];
+            let median = serde_json::to_value(&report.median).map_err(|_| fmt::Error)?;
+            let figures = figures(kind).map(|figure| cell(report, &median, figure));
+            table.row(name.into_iter().chain(figures));
         }
+        write!(f, "{table}")?;
         self.write_legend(f)
     }
+}
+
+/// Returns the figures that the table shows in this kind of experiment.
+fn figures(kind: Kind) -> impl Iterator<Item = &'static (Figure, bool)> {
+    let is_shown = move |(figure, _): &&(Figure, bool)| {
+        kind == Kind::Overwriting || ![WRITE, STALL].contains(&figure.column)
+    };
+    FIGURES.iter().filter(is_shown)
+}
+
+fn columns(kind: Kind) -> String {
+    // With one compaction, the labels of rows end with its rate, such as 128M.
+    let label = if kind == Kind::Merging { 34 } else { 29 };
+    let figures = Figure::columns(figures(kind).map(|(figure, _)| figure));
+    format!("engine<9|configuration<{label}{figures}")
+}
+
+fn cell(report: &ConfigurationReport, median: &Value, figure: &(Figure, bool)) -> String {
+    let (figure, has_ratio) = figure;
+    let mut text = figure.cell(median);
+    let ratio = report.ratios_to_buffered.pointer(figure.place).and_then(Value::as_f64);
+    if let Some(ratio) = ratio.filter(|_| *has_ratio) {
+        text += &format!(" {ratio:4.2}x");
+    }
+    for (unequal, mark) in [(&report.unequal_work, '!'), (&report.unequal_work_of_engines, '*')] {
+        if unequal.iter().any(|work| figure.place.ends_with(work.field())) {
+            text.push(mark);
+        }
+    }
+    text
 }
 
 impl Table<'_> {
@@ -63,10 +103,10 @@ impl Table<'_> {
             Bytes(parameters.hot_bytes()),
             if runs == 1 { "one run".to_owned() } else { format!("medians of {runs} runs") },
             length,
-            parameters.readers,
-            if parameters.readers == 1 { "reader" } else { "readers" },
+            parameters.load.readers,
+            if parameters.load.readers == 1 { "reader" } else { "readers" },
         )?;
-        match parameters.reads_per_second {
+        match parameters.load.reads_per_second {
             Some(rate) => write!(f, "open loop: {rate} reads/s, measured from when they were due")?,
             None => write!(f, "closed loop: a read starts when the previous one has ended")?,
         }
@@ -80,42 +120,6 @@ impl Table<'_> {
             (_, Some(rate)) => writeln!(f, "; {:.1} MB/s to write\n", rate as f64 / 1e6),
             (_, None) => writeln!(f, "\n"),
         }
-    }
-
-    fn cells(&self, report: &ConfigurationReport) -> [String; COLUMNS.len()] {
-        let median = &report.median;
-        let buffered = self.0.buffered(report.row).map(|buffered| &buffered.median);
-        let with_ratio = |text: String, ours: f64, theirs: Option<f64>| match theirs {
-            Some(theirs) if theirs > 0.0 => format!("{text} {:4.2}x", ours / theirs),
-            _ => text,
-        };
-        let latency = |ours: f64, theirs: Option<f64>| with_ratio(micros(ours), ours, theirs);
-        let marks = [(&report.unequal_work, '!'), (&report.unequal_work_of_engines, '*')];
-        let of = |work, mut text: String| {
-            let marks = marks.iter().filter(|(unequal, _)| unequal.contains(&work));
-            text.extend(marks.map(|(_, mark)| mark));
-            text
-        };
-        let (ours, theirs) = (&median.latencies, buffered.map(|buffered| &buffered.latencies));
-        let compacted = median.kernel.compaction_mb_per_second;
-        [
-            report.row.engine.name().to_owned(),
-            report.row.label(),
-            with_ratio(
-                Rate(median.reads_per_second).to_string(),
-                median.reads_per_second,
-                buffered.map(|buffered| buffered.reads_per_second),
-            ),
-            latency(ours.p50_us, theirs.map(|theirs| theirs.p50_us)),
-            latency(ours.p99_us, theirs.map(|theirs| theirs.p99_us)),
-            latency(ours.p999_us, theirs.map(|theirs| theirs.p999_us)),
-            latency(ours.p9999_us, theirs.map(|theirs| theirs.p9999_us)),
-            format!("{:.1}", ours.max_us / 1000.0),
-            of(Work::Written, format!("{:.1}", median.write_mb_per_second)),
-            of(Work::Stalled, format!("{:.0}%", 100.0 * median.stall_share)),
-            of(Work::Compacted, compacted.map_or("-".to_owned(), |rate| format!("{rate:.0}"))),
-            median.run_queue_share.map_or("-".to_owned(), |share| format!("{:.1}%", 100.0 * share)),
-        ]
     }
 
     fn write_legend(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -170,32 +174,6 @@ const MERGING_LEGEND: (&str, &str) = (
     "compare only rows with the same rate.",
 );
 
-/// Returns the width of a column in this kind of experiment; `None` if the column is left out.
-fn width(kind: Kind, column: usize) -> Option<usize> {
-    let (name, width) = COLUMNS[column];
-    match (kind, name) {
-        (Kind::Merging, "write" | "stall") => None,
-        (Kind::Merging, "configuration") => Some(width + " 128M".len()),
-        _ => Some(width),
-    }
-}
-
-fn write_row(
-    f: &mut fmt::Formatter<'_>,
-    kind: Kind,
-    cells: [String; COLUMNS.len()],
-) -> fmt::Result {
-    let mut line = String::new();
-    for (column, cell) in cells.iter().enumerate() {
-        match width(kind, column) {
-            Some(width) if column < 2 => line.push_str(&format!("{cell:<width$} ")),
-            Some(width) => line.push_str(&format!("{cell:>width$} ")),
-            None => {}
-        }
-    }
-    writeln!(f, "{}", line.trim_end())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,8 +181,8 @@ mod tests {
     #[test]
     fn a_row_has_less_than_140_columns() {
         for kind in [Kind::Overwriting, Kind::Merging] {
-            let widths = (0..COLUMNS.len()).filter_map(|column| width(kind, column));
-            assert!(widths.map(|width| width + 1).sum::<usize>() < 140);
+            let table = experiment::Table::new(&columns(kind)).to_string();
+            assert!(table.trim_end().len() < 140, "{table}");
         }
     }
 }

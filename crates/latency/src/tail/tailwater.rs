@@ -1,4 +1,4 @@
-//! Tailwater as one of the engines that `tailwater tail` measures.
+//! Tailwater as one of the engines that are measured.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,39 +10,57 @@ use tailwater::{
 };
 use tailwater_io::Purpose;
 
-use super::engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
+use super::engine::{Activity, Moved, TailDatabase, TailEngine};
+use crate::engine::Engine;
 use crate::failure::Failure;
 
 /// Tailwater, opened with statistics, from which the engine's activity is read.
+pub const TAILWATER: TailEngine = Engine {
+    name: "tailwater",
+    open: |directory, options| {
+        Ok(Box::new(Tailwater::open(directory, options, Some(Statistics::new()))?))
+    },
+};
+
+/// An open Tailwater database.
 #[derive(Debug)]
-pub struct TailwaterEngine;
+pub struct Tailwater {
+    /// The database.
+    pub db: Db,
+    /// The default column family.
+    pub family: ColumnFamily,
+    /// The statistics with which the database was opened.
+    pub statistics: Option<Arc<Statistics>>,
+    /// The options of reads.
+    pub reads: ReadOptions,
+    /// The options of writes.
+    pub writes: WriteOptions,
+}
 
-impl TailEngine for TailwaterEngine {
-    fn name(&self) -> EngineName {
-        EngineName::Tailwater
-    }
-
-    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure> {
+impl Tailwater {
+    /// Opens the database in a directory. `options` is an option string in RocksDB's format.
+    ///
+    /// # Errors
+    /// Errors of the engine.
+    pub fn open(
+        directory: &Path,
+        options: &str,
+        statistics: Option<Statistics>,
+    ) -> Result<Self, Failure> {
         let mut open = OpenOptions::default();
         open.set_from_string(options)?;
-        let statistics = Arc::new(Statistics::new());
-        open.set_statistics(Arc::clone(&statistics));
+        let statistics = statistics.map(Arc::new);
+        if let Some(statistics) = &statistics {
+            open.set_statistics(Arc::clone(statistics));
+        }
         let db = Db::open(directory, &open)?;
         let family = db.cf_handle("default")?;
         let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
-        Ok(Box::new(Opened { db, family, statistics, reads, writes }))
+        Ok(Self { db, family, statistics, reads, writes })
     }
 }
 
-struct Opened {
-    db: Db,
-    family: ColumnFamily,
-    statistics: Arc<Statistics>,
-    reads: ReadOptions,
-    writes: WriteOptions,
-}
-
-impl TailDatabase for Opened {
+impl TailDatabase for Tailwater {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
         Ok(self.db.get_into_cf_opt(&self.family, key, &self.reads, value)?)
     }
@@ -76,12 +94,14 @@ impl TailDatabase for Opened {
         let io = self.db.storage().statistics();
         let moved = |purpose: Purpose| {
             let figures = io.snapshot(purpose);
+            let (read_bytes, written_bytes) = (figures.read_bytes, figures.written_bytes);
             let moved =
-                Moved { read_bytes: figures.read_bytes, written_bytes: figures.written_bytes };
+                Moved { read_bytes: read_bytes as f64, written_bytes: written_bytes as f64 };
             (purpose.name().to_owned(), moved)
         };
         let purposes: BTreeMap<_, _> = Purpose::ALL.into_iter().map(moved).collect();
-        let stalled_us = self.statistics.ticker("rocksdb.stall.micros").unwrap_or(0);
+        let statistics = self.statistics.as_ref();
+        let stalled_us = statistics.and_then(|it| it.ticker("rocksdb.stall.micros")).unwrap_or(0);
         let pending =
             self.db.property_value_cf(&self.family, "rocksdb.estimate-pending-compaction-bytes")?;
         Ok(Activity {

@@ -11,12 +11,11 @@ use tailwater_io::probe::DeviceProbe;
 use super::arguments::{Limit, Preset, TailArguments};
 use super::child::{Assignment, measure};
 use super::configuration::Configuration;
-use super::engine::TailEngine as _;
 use super::experiment::Experiment;
 use super::figures::Figures;
 use super::launch::Launch;
 use super::plan::Plan;
-use super::tailwater::TailwaterEngine;
+use super::tailwater::TAILWATER;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::failure::Failure;
 use crate::files::read_json;
@@ -41,7 +40,7 @@ impl Launch for Here {
             return Err("interrupted".into());
         }
         self.runs.borrow_mut().push(assignment.options.clone());
-        let database = TailwaterEngine.open(&assignment.directory, &assignment.options)?;
+        let database = (TAILWATER.open)(&assignment.directory, &assignment.options)?;
         let measured = |phase: &Assignment| {
             let target = Target::new(&System::default(), &phase.directory);
             let sampler = Sampler::start(target, Duration::from_millis(100))?;
@@ -85,7 +84,7 @@ fn arguments(directory: &Path) -> TailArguments {
 }
 
 fn experiment(arguments: &TailArguments, launch: &Here) -> Result<String, Failure> {
-    Experiment::new(Plan::new(arguments)?, launch).run()
+    Ok(Experiment::new(Plan::new(arguments)?, launch).run()?.text)
 }
 
 fn report(directory: &Path) -> Value {

@@ -119,16 +119,6 @@ impl FromStr for WriteRate {
     }
 }
 
-/// Formats the rate as it is given on the command line.
-impl fmt::Display for WriteRate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Calibrate => f.write_str("calibrate"),
-            Self::BytesPerSecond(bytes) => write!(f, "{bytes}"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use fastrand::Rng;
 use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 use tailwater_io::Clock;
 use tailwater_io::kernel::RunQueue;
 
 use super::engine::TailDatabase;
-use super::latency::histogram;
 use super::schedule::{Arrivals, Pace};
-use crate::entries::{KEY_BYTES, RandomValues, key};
+use crate::entries::{KEY_BYTES, Values, key};
 use crate::failure::Failure;
+use crate::latencies::histogram;
 
 /// The time at which a phase ends, in nanoseconds of the monotonic clock. Any thread may end the
 /// phase earlier.
@@ -41,37 +42,37 @@ impl End {
     }
 }
 
-/// What the readers read, and how fast.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Reading {
-    /// Number of keys in the hot set. At first, these are the first keys of the database.
-    pub(super) hot_keys: u64,
-    /// Number of keys in the database.
+/// The size of the database, and the reads of its hot set.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Load {
+    /// Number of keys in the database. The writer overwrites all of them, not only the hot set.
     pub(super) keys: u64,
+    pub(super) key_bytes: usize,
+    pub(super) value_bytes: usize,
+    /// Size of the hot set, in keys. The readers read only these keys, which at first are the first
+    /// keys of the database.
+    pub(super) hot_keys: u64,
+    pub(super) readers: usize,
+    /// Reads per second of all readers together, in an open loop: reads are scheduled. `None` for a
+    /// closed loop, in which a reader starts a read when its previous read has returned.
+    pub(super) reads_per_second: Option<f64>,
+}
+
+/// What the threads of a phase share.
+pub(super) struct Phase<'a> {
+    pub(super) database: &'a dyn TailDatabase,
+    pub(super) clock: &'a dyn Clock,
+    pub(super) load: Load,
     /// Start of the time over which the hot set moves, on the monotonic clock; `None` if it does
     /// not move.
     pub(super) moves_from_ns: Option<u64>,
-    /// Number of readers.
-    pub(super) readers: usize,
-    /// Reads per second of all readers together (open loop). If `None`, each reader starts a read
-    /// when its previous one has returned (closed loop).
-    pub(super) reads_per_second: Option<f64>,
-    /// Seed of the readers' random choice of keys.
+    /// Seed of the random choice of keys, and of the written values.
     pub(super) seed: u64,
+    pub(super) end: End,
 }
 
 /// Interval between two moves of the hot set, in nanoseconds.
 const MOVES_NS: u64 = 10_000_000_000;
-
-impl Reading {
-    /// Returns the number of the first key of the hot set at the time `now_ns`. After every
-    /// interval `MOVES_NS`, the hot set moves by half of its size.
-    fn first_key(&self, now_ns: u64) -> u64 {
-        let Some(from_ns) = self.moves_from_ns else { return 0 };
-        let moved = now_ns.saturating_sub(from_ns) / MOVES_NS * (self.hot_keys / 2);
-        moved % (self.keys - self.hot_keys + 1)
-    }
-}
 
 /// What one reader has measured.
 #[derive(Debug)]
@@ -86,123 +87,116 @@ pub(super) struct Reads {
     pub(super) run_queue: Option<RunQueue>,
 }
 
-/// Runs reader number `reader`: reads random keys of the hot set until the phase ends.
-pub(super) fn read(
-    database: &dyn TailDatabase,
-    clock: &dyn Clock,
-    reading: &Reading,
-    reader: usize,
-    end: &End,
-) -> Result<Reads, Failure> {
-    let mut rng = Rng::with_seed(reading.seed.wrapping_mul(1000).wrapping_add(reader as u64));
-    let mut value = Vec::new();
-    let mut get = |now_ns| {
-        let number = reading.first_key(now_ns) + rng.u64(..reading.hot_keys);
-        if database.get(&key(number), &mut value)? {
-            Ok::<_, Failure>(std::hint::black_box(&value).len())
-        } else {
-            Err(format!("key {number} has no value").into())
-        }
-    };
-    let before = RunQueue::of_this_thread();
-    let (latencies, count) = match reading.reads_per_second {
-        None => closed_loop(clock, end, &mut get)?,
-        Some(rate) => {
-            wake_up_in_time();
-            let arrivals = Arrivals::new(clock.monotonic_ns(), rate, reader, reading.readers);
-            open_loop(clock, arrivals, end, &mut get)?
-        }
-    };
-    let after = RunQueue::of_this_thread();
-    let run_queue = before.zip(after).map(|(before, after)| after.since(before));
-    Ok(Reads { latencies, count, run_queue })
-}
+impl Phase<'_> {
+    /// Ends the phase now, unless it has already ended.
+    pub(super) fn end_now(&self) {
+        self.end.now(self.clock);
+    }
 
-fn closed_loop(
-    clock: &dyn Clock,
-    end: &End,
-    get: &mut dyn FnMut(u64) -> Result<usize, Failure>,
-) -> Result<(Histogram<u64>, u64), Failure> {
-    let mut latencies = histogram()?;
-    let mut before = clock.monotonic_ns();
-    while before < end.ns() {
-        get(before)?;
-        let now = clock.monotonic_ns();
-        latencies.saturating_record(now - before);
-        before = now;
+    /// Returns the number of the first key of the hot set at the time `now_ns`. After every
+    /// interval `MOVES_NS`, the hot set moves by half of its size.
+    fn first_key(&self, now_ns: u64) -> u64 {
+        let Some(from_ns) = self.moves_from_ns else { return 0 };
+        let Load { keys, hot_keys, .. } = self.load;
+        let moved = now_ns.saturating_sub(from_ns) / MOVES_NS * (hot_keys / 2);
+        moved % (keys - hot_keys + 1)
     }
-    let count = latencies.len();
-    Ok((latencies, count))
-}
 
-fn open_loop(
-    clock: &dyn Clock,
-    mut arrivals: Arrivals,
-    end: &End,
-    get: &mut dyn FnMut(u64) -> Result<usize, Failure>,
-) -> Result<(Histogram<u64>, u64), Failure> {
-    let mut latencies = histogram()?;
-    let mut due = arrivals.next_ns();
-    loop {
-        clock.sleep_until(due.min(end.ns()));
-        if end.has_come(clock) {
-            break;
+    /// Runs reader number `reader`: reads random keys of the hot set until the phase ends.
+    pub(super) fn read(&self, reader: usize) -> Result<Reads, Failure> {
+        let Load { hot_keys, readers, reads_per_second, .. } = self.load;
+        let mut rng = Rng::with_seed(self.seed.wrapping_mul(1000).wrapping_add(reader as u64));
+        let mut value = Vec::new();
+        let mut get = |now_ns| {
+            let number = self.first_key(now_ns) + rng.u64(..hot_keys);
+            if self.database.get(&key(number), &mut value)? {
+                Ok::<_, Failure>(std::hint::black_box(&value).len())
+            } else {
+                Err(format!("key {number} has no value").into())
+            }
+        };
+        let before = RunQueue::of_this_thread();
+        let (latencies, count) = match reads_per_second {
+            None => self.closed_loop(&mut get)?,
+            Some(rate) => {
+                wake_up_in_time();
+                let arrivals = Arrivals::new(self.clock.monotonic_ns(), rate, reader, readers);
+                self.open_loop(arrivals, &mut get)?
+            }
+        };
+        let after = RunQueue::of_this_thread();
+        let run_queue = before.zip(after).map(|(before, after)| after.since(before));
+        Ok(Reads { latencies, count, run_queue })
+    }
+
+    fn closed_loop(
+        &self,
+        get: &mut dyn FnMut(u64) -> Result<usize, Failure>,
+    ) -> Result<(Histogram<u64>, u64), Failure> {
+        let mut latencies = histogram()?;
+        let mut before = self.clock.monotonic_ns();
+        while before < self.end.ns() {
+            get(before)?;
+            let now = self.clock.monotonic_ns();
+            latencies.saturating_record(now - before);
+            before = now;
         }
-        get(due)?;
-        latencies.saturating_record(clock.monotonic_ns() - due);
-        due = arrivals.next_ns();
+        let count = latencies.len();
+        Ok((latencies, count))
     }
-    let count = latencies.len();
-    let ended = clock.monotonic_ns().min(end.ns());
-    while due < ended {
-        latencies.saturating_record(ended - due);
-        due = arrivals.next_ns();
+
+    fn open_loop(
+        &self,
+        mut arrivals: Arrivals,
+        get: &mut dyn FnMut(u64) -> Result<usize, Failure>,
+    ) -> Result<(Histogram<u64>, u64), Failure> {
+        let (clock, end) = (self.clock, &self.end);
+        let mut latencies = histogram()?;
+        let mut due = arrivals.next_ns();
+        loop {
+            clock.sleep_until(due.min(end.ns()));
+            if end.has_come(clock) {
+                break;
+            }
+            get(due)?;
+            latencies.saturating_record(clock.monotonic_ns() - due);
+            due = arrivals.next_ns();
+        }
+        let count = latencies.len();
+        let ended = clock.monotonic_ns().min(end.ns());
+        while due < ended {
+            latencies.saturating_record(ended - due);
+            due = arrivals.next_ns();
+        }
+        Ok((latencies, count))
     }
-    Ok((latencies, count))
+
+    /// Runs the writer: overwrites random keys until the phase ends. `rate` limits the bytes of
+    /// keys and values per second. Returns the number of these bytes that were written.
+    pub(super) fn write(&self, rate: Option<u64>) -> Result<u64, Failure> {
+        let Load { keys, value_bytes, .. } = self.load;
+        let mut rng = Rng::with_seed(!self.seed);
+        let values = Values::random(value_bytes, self.seed);
+        let bytes = KEY_BYTES + value_bytes;
+        let mut pace = rate.map(|rate| Pace::new(self.clock, rate));
+        let mut written = 0;
+        loop {
+            if let Some(pace) = &mut pace {
+                pace.wait(bytes, self.end.ns());
+            }
+            if self.end.has_come(self.clock) {
+                return Ok(written);
+            }
+            self.database.put(&key(rng.u64(..keys)), values.get(rng.u64(..)))?;
+            written += bytes as u64;
+        }
+    }
 }
 
 /// Makes the kernel wake this thread at the requested time. By default it may delay a wake-up by up
 /// to 50 us. A failure is ignored.
 fn wake_up_in_time() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-}
-
-/// What the writer writes, and how fast.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Writing {
-    /// Number of keys in the database; all of them are overwritten, not only the hot set.
-    pub(super) keys: u64,
-    /// Length of values, in bytes.
-    pub(super) value_bytes: usize,
-    /// Bytes of keys and values per second; `None` for no limit.
-    pub(super) bytes_per_second: Option<u64>,
-    /// Seed of the random choice of keys, and of the values.
-    pub(super) seed: u64,
-}
-
-/// Runs the writer: overwrites random keys until the phase ends. Returns the number of bytes
-/// written, counting keys and values.
-pub(super) fn write(
-    database: &dyn TailDatabase,
-    clock: &dyn Clock,
-    writing: &Writing,
-    end: &End,
-) -> Result<u64, Failure> {
-    let mut rng = Rng::with_seed(!writing.seed);
-    let values = RandomValues::new(writing.value_bytes, writing.seed);
-    let bytes = KEY_BYTES + writing.value_bytes;
-    let mut pace = writing.bytes_per_second.map(|rate| Pace::new(clock, rate));
-    let mut written = 0;
-    loop {
-        if let Some(pace) = &mut pace {
-            pace.wait(bytes, end.ns());
-        }
-        if end.has_come(clock) {
-            return Ok(written);
-        }
-        database.put(&key(rng.u64(..writing.keys)), values.get(rng.u64(..)))?;
-        written += bytes as u64;
-    }
 }
 
 #[cfg(test)]
@@ -262,24 +256,33 @@ pub(super) mod tests {
         }
     }
 
-    fn reading(reads_per_second: Option<f64>) -> Reading {
-        let (hot_keys, keys) = (10, 100);
-        Reading { hot_keys, keys, moves_from_ns: None, readers: 1, reads_per_second, seed: 1 }
+    fn phase<'a>(
+        database: &'a dyn TailDatabase,
+        clock: &'a SteppingClock,
+        reads_per_second: Option<f64>,
+        end_ns: u64,
+    ) -> Phase<'a> {
+        let (keys, hot_keys, readers) = (100, 10, 1);
+        let (key_bytes, value_bytes) = (KEY_BYTES, 1);
+        let load = Load { keys, key_bytes, value_bytes, hot_keys, readers, reads_per_second };
+        Phase { database, clock, load, moves_from_ns: None, seed: 1, end: End::at(end_ns) }
     }
 
     #[test]
     fn a_hot_set_that_moves_stays_within_the_keys() {
-        let reading = Reading { moves_from_ns: Some(7), ..reading(None) };
-        let first = |moves: u64| reading.first_key(7 + moves * MOVES_NS);
+        let clock = SteppingClock::default();
+        let database = Hesitating { clock: &clock, reads: AtomicU64::new(0) };
+        let phase = phase(&database, &clock, None, 0);
+        assert_eq!(phase.first_key(u64::MAX), 0);
+        let phase = Phase { moves_from_ns: Some(7), ..phase };
+        let first = |moves: u64| phase.first_key(7 + moves * MOVES_NS);
         assert_eq!([0, 1, 2, 18, 19].map(first), [0, 5, 10, 90, 4]);
-        assert_eq!(super::tests::reading(None).first_key(u64::MAX), 0);
     }
 
     fn reads(reads_per_second: Option<f64>, end_ns: u64) -> Reads {
         let clock = SteppingClock::default();
         let database = Hesitating { clock: &clock, reads: AtomicU64::new(0) };
-        let reading = reading(reads_per_second);
-        read(&database, &clock, &reading, 0, &End::at(end_ns)).unwrap()
+        phase(&database, &clock, reads_per_second, end_ns).read(0).unwrap()
     }
 
     #[test]

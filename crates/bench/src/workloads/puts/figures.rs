@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use tailwater_latency::latencies::{self, histogram};
 use tailwater_latency::numbers::median;
 
 use crate::store::Failure;
@@ -12,8 +13,6 @@ use crate::store::Failure;
 /// A write that takes longer than this was probably delayed by the scheduler, not by the device: at
 /// 250 Hz, a scheduler tick is 4 ms.
 const SLOW: Duration = Duration::from_millis(3);
-/// Maximum recordable duration, in nanoseconds: ten minutes.
-const LONGEST_NS: u64 = 600_000_000_000;
 
 /// The durations of all writes recorded so far.
 #[derive(Debug)]
@@ -25,11 +24,8 @@ pub(crate) struct Latencies {
 
 impl Latencies {
     /// Creates an empty set of write durations.
-    ///
-    /// # Errors
-    /// Never fails, since the bounds are valid for a histogram.
     pub(crate) fn new() -> Result<Self, Failure> {
-        Ok(Self { histogram: Histogram::new_with_max(LONGEST_NS, 3)?, slow: 0 })
+        Ok(Self { histogram: histogram()?, slow: 0 })
     }
 
     /// Adds the duration of one write.
@@ -39,74 +35,48 @@ impl Latencies {
     }
 
     /// Adds the durations that another writer recorded.
-    ///
-    /// # Errors
-    /// Never fails, since both histograms have the same bounds.
     pub(crate) fn add(&mut self, other: &Self) -> Result<(), Failure> {
         self.slow += other.slow;
         Ok(self.histogram.add(&other.histogram)?)
     }
 }
 
-/// The results of a measurement, or the medians over several runs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Figures {
-    /// Number of writes by all writers.
-    pub writes: f64,
+/// The results of a measurement, or the medians over several runs: the writes of all writers, and
+/// the durations of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    pub(crate) writes: f64,
     /// Time from the start of the first write to the end of the last, in seconds.
-    pub seconds: f64,
-    /// Writes per second.
-    pub per_second: f64,
-    /// Mean duration of a write, in microseconds.
-    pub mean_us: f64,
-    /// Median duration of a write, in microseconds.
-    pub p50_us: f64,
-    /// 99th percentile of the durations of writes, in microseconds.
-    pub p99_us: f64,
-    /// 99.9th percentile of the durations of writes, in microseconds.
-    pub p999_us: f64,
-    /// 99.99th percentile of the durations of writes, in microseconds.
-    pub p9999_us: f64,
-    /// Maximum duration of a write, in microseconds.
-    pub max_us: f64,
+    pub(crate) seconds: f64,
+    pub(crate) per_second: f64,
+    pub(crate) mean_us: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+    pub(crate) p999_us: f64,
+    pub(crate) p9999_us: f64,
+    pub(crate) max_us: f64,
     /// Fraction of writes that took more than 3 ms: 0 to 1.
-    pub over_3_ms: f64,
+    pub(crate) over_3_ms: f64,
 }
 
 impl Figures {
     /// Returns the figures of the writes made in `time`, of which there must be at least one.
     pub(crate) fn of(latencies: &Latencies, time: Duration) -> Self {
         let histogram = &latencies.histogram;
-        let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
+        let latencies::Latencies { mean_us, p50_us, p99_us, p999_us, p9999_us, max_us, .. } =
+            latencies::Latencies::of(histogram);
         let (writes, seconds) = (histogram.len() as f64, time.as_secs_f64());
         Self {
             writes,
             seconds,
             per_second: writes / seconds,
-            mean_us: histogram.mean() / 1000.0,
-            p50_us: at(0.5),
-            p99_us: at(0.99),
-            p999_us: at(0.999),
-            p9999_us: at(0.9999),
-            max_us: histogram.max() as f64 / 1000.0,
+            mean_us,
+            p50_us,
+            p99_us,
+            p999_us,
+            p9999_us,
+            max_us,
             over_3_ms: latencies.slow as f64 / writes,
-        }
-    }
-
-    /// Returns, for each figure, the median over all `runs`. There must be at least one run.
-    pub(crate) fn median(runs: &[Self]) -> Self {
-        let of = |figure: fn(&Self) -> f64| median(runs.iter().map(figure).collect());
-        Self {
-            writes: of(|run| run.writes),
-            seconds: of(|run| run.seconds),
-            per_second: of(|run| run.per_second),
-            mean_us: of(|run| run.mean_us),
-            p50_us: of(|run| run.p50_us),
-            p99_us: of(|run| run.p99_us),
-            p999_us: of(|run| run.p999_us),
-            p9999_us: of(|run| run.p9999_us),
-            max_us: of(|run| run.max_us),
-            over_3_ms: of(|run| run.over_3_ms),
         }
     }
 
@@ -120,6 +90,8 @@ impl Figures {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use tailwater_latency::experiment::medians;
+
     use super::*;
 
     /// Returns figures of writes that all have the same duration, so that their rate is
@@ -159,7 +131,7 @@ pub(crate) mod tests {
         let (ours, theirs) = (of([200.0, 900.0, 100.0]), of([100.0, 300.0, 400.0]));
         let ratio = Figures::ratio(&ours, &theirs);
         assert!((ratio - 2.0).abs() < 1e-6, "{ratio}");
-        let median = Figures::median(&ours);
+        let median = medians(&ours).unwrap();
         assert!((median.per_second - 200.0).abs() < 1e-3, "{median:?}");
     }
 }

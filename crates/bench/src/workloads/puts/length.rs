@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 /// The condition that ends a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Length {
+pub(crate) enum Length {
     /// The measurement ends after this duration. Reports state the duration in seconds.
     #[serde(rename = "seconds", serialize_with = "as_seconds")]
     Time(Duration),

@@ -12,9 +12,9 @@ use fastrand::Rng;
 
 use tailwater_latency::entries::{Values, key};
 
-pub use self::figures::Figures;
+pub(crate) use self::figures::Figures;
 use self::figures::Latencies;
-pub use self::length::Length;
+pub(crate) use self::length::Length;
 use crate::store::{Failure, Store};
 
 /// Length of values, in bytes.
@@ -22,7 +22,7 @@ pub(crate) const VALUE_BYTES: usize = 128;
 
 /// The order of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub(crate) enum Order {
     /// Each writer puts the keys with the numbers 0, 1, 2 and so on. All writers put the same keys.
     Ascending,
     /// Each writer puts keys with uniformly random numbers.
@@ -31,19 +31,19 @@ pub enum Order {
 
 /// Parameters of concurrent puts.
 #[derive(Debug, Clone, Copy)]
-pub struct Putting {
+pub(crate) struct Putting {
     /// Number of concurrent writers.
-    pub writers: usize,
+    pub(crate) writers: usize,
     /// When the measurement ends: after a duration, or after a number of writes.
-    pub length: Length,
+    pub(crate) length: Length,
     /// Order of the keys.
-    pub order: Order,
+    pub(crate) order: Order,
     /// Whether each put is durable when it returns.
-    pub is_synced: bool,
+    pub(crate) is_synced: bool,
 }
 
 /// Puts values of 128 bytes with keys of 16 bytes.
-pub(crate) fn put(store: &impl Store, putting: &Putting) -> Result<Figures, Failure> {
+pub(crate) fn put(store: &dyn Store, putting: &Putting) -> Result<Figures, Failure> {
     let values = &Values::new(VALUE_BYTES, 1);
     let Putting { writers, length, order, is_synced } = *putting;
     measure(writers, length, |writer| {

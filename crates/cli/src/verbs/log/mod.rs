@@ -26,8 +26,8 @@ pub(crate) fn start(verb: &LogVerb) -> ExitCode {
         LogVerb::Compact(it) => answer(text_or_json(it.json), |output| compact(it, output)),
         LogVerb::Import(it) => answer(text_or_json(it.json), |output| import::run(it, output)),
         LogVerb::Bench(it) => match tailwater_latency::log::run(it) {
-            Ok(report) => answer(text_or_json(false), |output| {
-                output.write(report.as_bytes())?;
+            Ok(finished) => answer(text_or_json(false), |output| {
+                output.write(finished.text.as_bytes())?;
                 Ok(Outcome::Well)
             }),
             Err(failure) => {

@@ -1,4 +1,4 @@
-//! Percentiles and other figures of the latencies of reads.
+//! Percentiles and other figures of latencies.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
@@ -9,26 +9,37 @@ use crate::failure::Failure;
 const LONGEST_NS: u64 = 600_000_000_000;
 
 /// Returns an empty histogram of latencies in nanoseconds, with three significant digits.
-pub(super) fn histogram() -> Result<Histogram<u64>, Failure> {
+///
+/// # Errors
+/// Never fails, since the bounds are valid for a histogram.
+pub fn histogram() -> Result<Histogram<u64>, Failure> {
     Ok(Histogram::new_with_max(LONGEST_NS, 3)?)
 }
 
 /// The reported figures of a latency distribution, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Latencies {
-    pub(super) p50_us: f64,
-    pub(super) p90_us: f64,
-    pub(super) p99_us: f64,
-    pub(super) p999_us: f64,
-    pub(super) p9999_us: f64,
-    pub(super) max_us: f64,
-    pub(super) mean_us: f64,
-    pub(super) stddev_us: f64,
+pub struct Latencies {
+    /// Median.
+    pub p50_us: f64,
+    /// 90th percentile.
+    pub p90_us: f64,
+    /// 99th percentile.
+    pub p99_us: f64,
+    /// 99.9th percentile.
+    pub p999_us: f64,
+    /// 99.99th percentile.
+    pub p9999_us: f64,
+    /// Maximum.
+    pub max_us: f64,
+    /// Mean.
+    pub mean_us: f64,
+    /// Standard deviation.
+    pub stddev_us: f64,
 }
 
 impl Latencies {
     /// Computes percentiles, maximum, mean and standard deviation from a histogram of nanoseconds.
-    pub(super) fn of(histogram: &Histogram<u64>) -> Self {
+    pub fn of(histogram: &Histogram<u64>) -> Self {
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
         Self {
             p50_us: at(0.5),

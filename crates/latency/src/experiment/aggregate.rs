@@ -10,7 +10,7 @@ use crate::numbers::median;
 /// numbers, `with` computes the result from the field's numbers in all values. Missing and `null`
 /// numbers are ignored; if no value has a number, the result is `null`. A text is kept if it is
 /// equal in all values, and otherwise becomes `null`.
-pub(super) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
+pub(crate) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
     let objects: Vec<&Map<String, Value>> = values.iter().filter_map(Value::as_object).collect();
     if objects.is_empty() {
         if let Some(text) = values.iter().find(|value| value.is_string()) {
@@ -33,7 +33,7 @@ pub(super) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) 
 
 /// Returns, for each numeric field, the number in `figures` divided by the number in `reference`;
 /// `null` if either number is missing or the divisor is zero.
-pub(super) fn ratios(figures: &Value, reference: &Value) -> Value {
+pub(crate) fn ratios(figures: &Value, reference: &Value) -> Value {
     match (figures, reference) {
         (Value::Object(figures), Value::Object(reference)) => {
             let ratio = |(name, figure): (&String, &Value)| {
@@ -50,28 +50,28 @@ pub(super) fn ratios(figures: &Value, reference: &Value) -> Value {
 }
 
 /// Returns the median.
-pub(super) fn middle(numbers: &[f64]) -> Option<f64> {
+pub(crate) fn middle(numbers: &[f64]) -> Option<f64> {
     Some(median(numbers.to_vec()))
 }
 
 /// Returns the mean.
-pub(super) fn mean(numbers: &[f64]) -> Option<f64> {
+pub(crate) fn mean(numbers: &[f64]) -> Option<f64> {
     Some(numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
 /// Returns the smallest number.
-pub(super) fn minimum(numbers: &[f64]) -> Option<f64> {
+pub(crate) fn minimum(numbers: &[f64]) -> Option<f64> {
     numbers.iter().copied().min_by(f64::total_cmp)
 }
 
 /// Returns the largest number.
-pub(super) fn maximum(numbers: &[f64]) -> Option<f64> {
+pub(crate) fn maximum(numbers: &[f64]) -> Option<f64> {
     numbers.iter().copied().max_by(f64::total_cmp)
 }
 
 /// Returns the coefficient of variation of a sample: the standard deviation divided by the absolute
 /// value of the mean. `None` for fewer than two numbers, or if the mean is 0.
-pub(super) fn variation(numbers: &[f64]) -> Option<f64> {
+pub(crate) fn variation(numbers: &[f64]) -> Option<f64> {
     let mean = mean(numbers)?;
     if numbers.len() < 2 || mean == 0.0 {
         return None;

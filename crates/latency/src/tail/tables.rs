@@ -1,0 +1,101 @@
+//! The tables below the main table of a report: kernel statistics, the effect of one compaction on
+//! later reads, and the means of the runs (`--mean`).
+
+use serde_json::Value;
+
+use super::report::{ConfigurationReport, Report};
+use crate::experiment::{Figure, KERNEL, Table};
+use crate::failure::Failure;
+use crate::numbers::{micros, rate};
+
+const BEFORE_AND_AFTER: [Figure; 6] = [
+    Figure::new("before/s>11", "/before_compaction/fetched_pages_per_second", tenths),
+    Figure::new("p99 us>9", "/before_compaction/p99_us", micros),
+    Figure::new("p99.9 us>9", "/before_compaction/p999_us", micros),
+    Figure::new("after/s>11", "/after_compaction/fetched_pages_per_second", tenths),
+    Figure::new("p99 us>9", "/after_compaction/p99_us", micros),
+    Figure::new("p99.9 us>9", "/after_compaction/p999_us", micros),
+];
+
+const MEANS: [Figure; 5] = [
+    Figure::new("reads/s>17", "/reads_per_second", rate),
+    Figure::new("p50 us>17", "/p50_us", micros),
+    Figure::new("p99 us>17", "/p99_us", micros),
+    Figure::new("p99.9 us>17", "/p999_us", micros),
+    Figure::new("p99.99 us>17", "/p9999_us", micros),
+];
+
+fn tenths(figure: f64) -> String {
+    format!("{figure:.1}")
+}
+
+fn table<'r>(
+    figures: &[Figure],
+    rows: impl Iterator<Item = &'r ConfigurationReport>,
+    cell: impl Fn(&ConfigurationReport, &Figure) -> Result<String, Failure>,
+) -> Result<Table, Failure> {
+    let mut table = Table::new(&format!("engine<9|configuration<33{}", Figure::columns(figures)));
+    for row in rows {
+        let cells =
+            figures.iter().map(|figure| cell(row, figure)).collect::<Result<Vec<_>, _>>()?;
+        table.row([row.row.engine.name().to_owned(), row.row.label()].into_iter().chain(cells));
+    }
+    Ok(table)
+}
+
+/// Formats the median of each kernel statistic over the runs of each row.
+pub(super) fn kernel(report: &Report) -> Result<String, Failure> {
+    let table = table(&KERNEL, report.configurations.iter(), |row, figure| {
+        Ok(figure.cell(&serde_json::to_value(&row.median.kernel)?))
+    })?;
+    Ok(format!(
+        "{table}\nPages dirtied, refaulted and missed; time that tasks waited for memory and for \
+         the disk; active pages;\nlatency of reads and writes at the disk, requests in flight, and \
+         utilisation. '-': not reported by this system.\n"
+    ))
+}
+
+/// Formats the medians of the reads before and after the compaction, both measured without
+/// concurrent work. Returns an empty text if no row of the report has a compaction.
+pub(super) fn before_and_after(report: &Report) -> Result<String, Failure> {
+    let compacts = |row: &&ConfigurationReport| {
+        row.median.before_compaction.is_some() && row.median.after_compaction.is_some()
+    };
+    if !report.configurations.iter().any(|row| compacts(&row)) {
+        return Ok(String::new());
+    }
+    let rows = report.configurations.iter().filter(compacts);
+    let table = table(&BEFORE_AND_AFTER, rows, |row, figure| {
+        Ok(figure.cell(&serde_json::to_value(&row.median)?))
+    })?;
+    Ok(format!(
+        "\n{table}\nReads alone, in the ten seconds before the compaction began and after its outputs \
+         were installed:\npages fetched from the disk per second, and latencies.\n"
+    ))
+}
+
+/// Formats the means of the runs, each with its coefficient of variation.
+pub(super) fn means(report: &Report) -> Result<String, Failure> {
+    let table = table(&MEANS, report.configurations.iter(), |row, figure| {
+        let variation = row.variation.pointer(figure.place).and_then(Value::as_f64);
+        let variation = variation.map(|share| format!(" ({:.1} %)", 100.0 * share));
+        Ok(figure.cell(&row.mean) + &variation.unwrap_or_default())
+    })?;
+    Ok(format!(
+        "\n{table}\nMeans of the runs. In parentheses the coefficient of variation: the standard \
+         deviation divided by\nthe mean.\n"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_has_less_than_140_columns() {
+        for figures in [&KERNEL[..], &BEFORE_AND_AFTER, &MEANS] {
+            let table = table(figures, [].into_iter(), |_, _| Ok(String::new())).unwrap();
+            assert!(table.to_string().trim_end().len() < 140, "{table}");
+        }
+    }
+}

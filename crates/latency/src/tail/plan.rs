@@ -90,26 +90,18 @@ impl Parameters {
 
     /// Returns all options with which a row's engine is opened, as one option string.
     pub(super) fn options_of(&self, row: Row) -> String {
+        let merging = if self.kind == Kind::Merging { MERGING } else { "" };
         let table = row.configuration.table_options(self.block_cache_bytes);
         let table = table.map(|table| format!("block_based_table_factory={{{table}}}"));
         let is_tailwater = row.engine == EngineName::Tailwater;
-        let own = is_tailwater.then(|| self.tailwater_options.clone());
-        let all = [Some(self.options()), Some(row.options()), table, own];
-        // The engines reject an option string with two consecutive separators, so leave out empty
-        // parts.
-        let all: Vec<String> = all.into_iter().flatten().filter(|it| !it.is_empty()).collect();
-        all.join(";")
-    }
-
-    fn options(&self) -> String {
-        let options = match self.kind {
-            Kind::Overwriting => self.tree_options.options(),
-            Kind::Merging => format!("{};{MERGING}", self.tree_options.options()),
-        };
-        if self.more_options.is_empty() {
-            return options;
-        }
-        format!("{options};{}", self.more_options)
+        joined(&[
+            &self.tree_options.options(),
+            merging,
+            &self.more_options,
+            &row.options(),
+            &table.unwrap_or_default(),
+            if is_tailwater { &self.tailwater_options } else { "" },
+        ])
     }
 
     /// Returns the total size of all keys and values in the database, in bytes.
@@ -121,6 +113,12 @@ impl Parameters {
     pub(super) fn hot_bytes(&self) -> u64 {
         self.load.hot_keys * self.load.value_bytes as u64
     }
+}
+
+/// Joins option strings. The engines reject two consecutive separators, so empty parts are left out.
+fn joined(parts: &[&str]) -> String {
+    let parts = parts.iter().copied().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(";")
 }
 
 /// A row of the report: an engine in one configuration, possibly with a limit on its compactions.
@@ -137,12 +135,9 @@ pub(super) struct Row {
 impl Row {
     /// Returns the options in which this row differs from other rows, as an option string.
     pub(super) fn options(self) -> String {
-        let options = self.configuration.options();
-        match self.compaction_bytes_per_second {
-            Some(rate) if options.is_empty() => format!("rate_limiter_bytes_per_sec={rate}"),
-            Some(rate) => format!("{options};rate_limiter_bytes_per_sec={rate}"),
-            None => options.to_owned(),
-        }
+        let rate = self.compaction_bytes_per_second;
+        let rate = rate.map(|rate| format!("rate_limiter_bytes_per_sec={rate}"));
+        joined(&[self.configuration.options(), &rate.unwrap_or_default()])
     }
 
     /// Returns the name of the row without its engine: the configuration, followed by the

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::configuration::Configuration;
 use super::environment::Environment;
-use super::equal_work::{Work, differences};
+use super::equal_work::differences;
 use super::figures::Figures;
 use super::plan::{Parameters, Plan, Row};
 use super::results::{Results, Run};
@@ -41,19 +41,12 @@ pub(super) struct ConfigurationReport {
     /// The fields of `median`, each divided by the same field of the `buffered` row of this engine.
     pub(super) ratios_to_buffered: Value,
     /// The measures of concurrent work (writing and compacting) in which this row differs from its
-    /// engine's reference ([`Report::reference`]). If there are any, the latencies are not
-    /// comparable.
-    #[serde(serialize_with = "as_fields")]
-    pub(super) unequal_work: Vec<Work>,
+    /// engine's reference ([`Report::compare`]). If there are any, the latencies are not comparable.
+    pub(super) unequal_work: Vec<&'static str>,
     /// The measures of concurrent work (writing and compacting) in which this row differs from the
     /// first engine's row with the same configuration.
-    #[serde(serialize_with = "as_fields")]
-    pub(super) unequal_work_of_engines: Vec<Work>,
+    pub(super) unequal_work_of_engines: Vec<&'static str>,
     pub(super) runs: Vec<Run>,
-}
-
-fn as_fields<S: serde::Serializer>(work: &[Work], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(work.iter().map(|work| work.field()))
 }
 
 impl Report {
@@ -101,54 +94,39 @@ impl Report {
         self.configurations.iter().find(|report| report.row == row)
     }
 
+    /// Sets the fields of each row that compare it with other rows.
+    ///
+    /// The reference for the concurrent work (writing and compacting) of a row consists of the
+    /// medians of the same engine's `buffered` row. If there is none, it consists of the medians
+    /// over all rows of the engine that have concurrent work.
     fn compare(&mut self) -> Result<(), Failure> {
-        let compared = self.configurations.iter().map(|report| {
-            let buffered = self.buffered(report.row).map(|buffered| &buffered.median);
-            let ratios = match buffered {
-                Some(buffered) => {
-                    ratios(&serde_json::to_value(&report.median)?, &serde_json::to_value(buffered)?)
-                }
-                None => Value::Null,
-            };
-            if !report.row.configuration.disturbs() {
-                return Ok((ratios, Vec::new(), Vec::new()));
+        let medians = self.configurations.iter().map(|report| serde_json::to_value(&report.median));
+        let medians = medians.collect::<Result<Vec<_>, _>>()?;
+        let rows: Vec<Row> = self.configurations.iter().map(|report| report.row).collect();
+        let others = || rows.iter().zip(&medians);
+        for (report, median) in self.configurations.iter_mut().zip(&medians) {
+            let row = report.row;
+            let buffered = Row { configuration: Configuration::Buffered, ..row };
+            let buffered = others().find(|(other, _)| **other == buffered).map(|(_, it)| it);
+            report.ratios_to_buffered = buffered.map_or(Value::Null, |it| ratios(median, it));
+            if !row.configuration.disturbs() {
+                continue;
             }
-            let unequal = differences(&report.median, &self.reference(report.row)?);
-            let of_engines = match self.first_engine(report.row) {
-                Some(first) => differences(&report.median, &first.median),
-                None => Vec::new(),
-            };
-            Ok((ratios, unequal, of_engines))
-        });
-        let compared = compared.collect::<Result<Vec<_>, Failure>>()?;
-        for (report, compared) in self.configurations.iter_mut().zip(compared) {
-            let unequal = &mut report.unequal_work;
-            (report.ratios_to_buffered, *unequal, report.unequal_work_of_engines) = compared;
+            let reference = buffered.cloned().unwrap_or_else(|| {
+                let disturbs =
+                    |other: &Row| other.engine == row.engine && other.configuration.disturbs();
+                let medians = others().filter(|(other, _)| disturbs(other));
+                let medians: Vec<Value> = medians.map(|(_, median)| median.clone()).collect();
+                aggregate(&medians, &middle)
+            });
+            report.unequal_work = differences(median, &reference);
+            // The first row with the same configuration and compaction rate, whatever its engine.
+            let first = others().find(|(other, _)| Row { engine: row.engine, ..**other } == row);
+            let first = first.filter(|(first, _)| first.engine != row.engine);
+            report.unequal_work_of_engines =
+                first.map_or_else(Vec::new, |(_, first)| differences(median, first));
         }
         Ok(())
-    }
-
-    /// Returns the first row with the same configuration and compaction rate as `of`, whatever its
-    /// engine; `None` if that row is `of` itself.
-    fn first_engine(&self, of: Row) -> Option<&ConfigurationReport> {
-        let same = |report: &&ConfigurationReport| Row { engine: of.engine, ..report.row } == of;
-        self.configurations.iter().find(same).filter(|first| first.row.engine != of.engine)
-    }
-
-    /// Returns the reference for the concurrent work (writing and compacting) during the runs of
-    /// `row`. The reference consists of the medians of the same engine's `buffered` row. If there
-    /// is none, it consists of the medians over all rows of the engine that have concurrent work.
-    fn reference(&self, row: Row) -> Result<Figures, Failure> {
-        if let Some(buffered) = self.buffered(row) {
-            return Ok(buffered.median.clone());
-        }
-        let same = |other: &&ConfigurationReport| {
-            other.row.engine == row.engine && other.row.configuration.disturbs()
-        };
-        let rows = self.configurations.iter().filter(same);
-        let rows =
-            rows.map(|row| serde_json::to_value(&row.median)).collect::<Result<Vec<_>, _>>()?;
-        Ok(serde_json::from_value(aggregate(&rows, &middle))?)
     }
 }
 

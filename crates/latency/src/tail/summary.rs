@@ -93,7 +93,6 @@ fn wrapped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::equal_work::Work;
     use super::super::figures::Figures;
     use super::super::plan::Row;
     use super::super::results::Run;
@@ -117,7 +116,7 @@ mod tests {
     fn summary(direct: &[f64], buffered: &[f64], written: f64) -> String {
         let mut direct = row(Configuration::DirectCompactionReadWrite, direct, written);
         if written != 20.0 {
-            direct.unequal_work = vec![Work::Written];
+            direct.unequal_work = vec!["write_mb_per_second"];
         }
         let buffered = row(Configuration::Buffered, buffered, 20.0);
         sentences(&Report::of_rows(vec![buffered, direct])).unwrap().replace('\n', " ")

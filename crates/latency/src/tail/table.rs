@@ -73,7 +73,7 @@ fn cell(report: &ConfigurationReport, median: &Value, figure: &(Figure, bool)) -
         text += &format!(" {ratio:4.2}x");
     }
     for (unequal, mark) in [(&report.unequal_work, '!'), (&report.unequal_work_of_engines, '*')] {
-        if unequal.iter().any(|work| figure.place.ends_with(work.field())) {
+        if unequal.iter().any(|work| figure.place.ends_with(work)) {
             text.push(mark);
         }
     }

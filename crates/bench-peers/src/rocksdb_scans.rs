@@ -49,6 +49,59 @@ struct Scanning {
 // the database is opened.
 unsafe impl Sync for Scanning {}
 
+impl Scanning {
+    /// Takes a snapshot, and calls `read` with options that read it.
+    fn with_snapshot<T>(
+        &self,
+        refreshes: bool,
+        read: impl FnOnce(*mut c::rocksdb_readoptions_t) -> T,
+    ) -> T {
+        // SAFETY: the database is open. The snapshot and the options are freed after their last
+        // use.
+        unsafe {
+            let snapshot = c::rocksdb_create_snapshot(self.db);
+            let options = c::rocksdb_readoptions_create();
+            c::rocksdb_readoptions_set_snapshot(options, snapshot);
+            let refreshes = u8::from(refreshes);
+            c::rocksdb_readoptions_set_auto_refresh_iterator_with_snapshot(options, refreshes);
+            let result = read(options);
+            c::rocksdb_readoptions_destroy(options);
+            c::rocksdb_release_snapshot(self.db, snapshot);
+            result
+        }
+    }
+
+    /// Creates an iterator, seeks `from` or the first key, and visits up to `limit` entries.
+    fn iterate(
+        &self,
+        options: *const c::rocksdb_readoptions_t,
+        from: Option<&[u8]>,
+        limit: u64,
+        mut visit: impl FnMut(&[u8], &[u8]),
+    ) -> Result<(), Failure> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the database is open, and the caller guarantees that the options exist. Each
+        // entry is used only before the iterator moves.
+        unsafe {
+            let iterator = c::rocksdb_create_iterator(self.db, options);
+            match from {
+                Some(key) => c::rocksdb_iter_seek(iterator, key.as_ptr().cast(), key.len()),
+                None => c::rocksdb_iter_seek_to_first(iterator),
+            }
+            let mut visited = 0;
+            while visited < limit && c::rocksdb_iter_valid(iterator) != 0 {
+                let (key, value) = entry(iterator);
+                visit(key, value);
+                visited += 1;
+                c::rocksdb_iter_next(iterator);
+            }
+            c::rocksdb_iter_get_error(iterator, &mut error);
+            c::rocksdb_iter_destroy(iterator);
+        }
+        check(error)
+    }
+}
+
 impl ScanSubject for Scanning {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let mut error = ptr::null_mut();
@@ -62,54 +115,22 @@ impl ScanSubject for Scanning {
     }
 
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure> {
-        // SAFETY: the database is open; the snapshot and the options are freed after the last
-        // iterator.
-        unsafe {
-            let snapshot = c::rocksdb_create_snapshot(self.db);
-            let options = c::rocksdb_readoptions_create();
-            c::rocksdb_readoptions_set_snapshot(options, snapshot);
-            let refreshes = u8::from(scans.refreshes);
-            c::rocksdb_readoptions_set_auto_refresh_iterator_with_snapshot(options, refreshes);
-            let mut scanned = Scanned::default();
-            let mut result = Ok(());
-            for key in scans.keys() {
-                let iterator = c::rocksdb_create_iterator(self.db, options);
-                result = scan(iterator, &key, scans.steps, &mut scanned);
-                c::rocksdb_iter_destroy(iterator);
-                if result.is_err() {
-                    break;
-                }
-            }
-            c::rocksdb_readoptions_destroy(options);
-            c::rocksdb_release_snapshot(self.db, snapshot);
-            result.map(|()| scanned)
-        }
+        let mut scanned = Scanned::default();
+        self.with_snapshot(scans.refreshes, |options| {
+            scans.keys().try_for_each(|key| {
+                let add = |key: &[u8], value: &[u8]| scanned.add(key, value);
+                self.iterate(options, Some(&key), scans.steps, add)
+            })
+        })?;
+        Ok(scanned)
     }
 
     fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
-        // SAFETY: the database is open. The snapshot and the options are freed after the iterator.
-        // Each entry is used only before the iterator moves.
-        unsafe {
-            let snapshot = c::rocksdb_create_snapshot(self.db);
-            let options = c::rocksdb_readoptions_create();
-            c::rocksdb_readoptions_set_snapshot(options, snapshot);
-            c::rocksdb_readoptions_set_fill_cache(options, 0);
-            let refreshes = u8::from(refreshes);
-            c::rocksdb_readoptions_set_auto_refresh_iterator_with_snapshot(options, refreshes);
-            let iterator = c::rocksdb_create_iterator(self.db, options);
-            c::rocksdb_iter_seek_to_first(iterator);
-            while c::rocksdb_iter_valid(iterator) != 0 {
-                let (key, value) = entry(iterator);
-                visit(key, value);
-                c::rocksdb_iter_next(iterator);
-            }
-            let mut error = ptr::null_mut();
-            c::rocksdb_iter_get_error(iterator, &mut error);
-            c::rocksdb_iter_destroy(iterator);
-            c::rocksdb_readoptions_destroy(options);
-            c::rocksdb_release_snapshot(self.db, snapshot);
-            check(error)
-        }
+        self.with_snapshot(refreshes, |options| {
+            // SAFETY: the options exist during this call.
+            unsafe { c::rocksdb_readoptions_set_fill_cache(options, 0) };
+            self.iterate(options, None, u64::MAX, visit)
+        })
     }
 
     fn number(&self, property: &str) -> Result<u64, Failure> {
@@ -173,31 +194,6 @@ impl Drop for Scanning {
             c::rocksdb_writeoptions_destroy(self.writes);
             c::rocksdb_options_destroy(self.options);
         }
-    }
-}
-
-/// Seeks a key and steps over up to `steps` entries.
-///
-/// # Safety
-/// The iterator must be open.
-unsafe fn scan(
-    iterator: *mut c::rocksdb_iterator_t,
-    key: &[u8],
-    steps: u64,
-    scanned: &mut Scanned,
-) -> Result<(), Failure> {
-    let end = scanned.entries + steps;
-    // SAFETY: the iterator is open, and its entry is read before it moves.
-    unsafe {
-        c::rocksdb_iter_seek(iterator, key.as_ptr().cast(), key.len());
-        while scanned.entries < end && c::rocksdb_iter_valid(iterator) != 0 {
-            let (key, value) = entry(iterator);
-            scanned.add(key, value);
-            c::rocksdb_iter_next(iterator);
-        }
-        let mut error = ptr::null_mut();
-        c::rocksdb_iter_get_error(iterator, &mut error);
-        check(error)
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use tailwater::options::{OptionTable as _, Options, TailwaterOptions};
 use tailwater::{OpenOptions, OptionWithoutEffect};
 use tailwater_format::options_text::{Document, Section, SectionKind};
-use tailwater_io::{Purpose, Storage as _};
+use tailwater_io::Purpose;
 
 use crate::arguments::{OptionsArguments, Place};
 use crate::files::storage;

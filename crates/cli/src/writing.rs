@@ -41,8 +41,8 @@ pub(crate) struct WritableDatabase {
 
 impl WritableDatabase {
     /// Opens a database with the options of its OPTIONS file, overridden by those of the command
-    /// line, and takes its lock. Reports on standard error what recovery left out, and which options
-    /// are not supported.
+    /// line, and takes its lock. Reports on standard error what recovery left out, and which
+    /// options are not supported.
     ///
     /// # Errors
     /// Not found, if there is no database and `absent` does not allow creating one; refused, if

@@ -1,6 +1,6 @@
 //! Rules of the repository that no compiler checks: READMEs show the tested program, packages are
-//! complete, comments are not too wide, modules have headers, and `unsafe` is only where CONTRIBUTING
-//! allows it.
+//! complete, comments are not too wide, modules have headers, and `unsafe` is only where
+//! CONTRIBUTING allows it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]
 

@@ -115,7 +115,8 @@ impl Parameters {
     }
 }
 
-/// Joins option strings. The engines reject two consecutive separators, so empty parts are left out.
+/// Joins option strings. The engines reject two consecutive separators, so empty parts are left
+/// out.
 fn joined(parts: &[&str]) -> String {
     let parts = parts.iter().copied().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(";")

@@ -41,7 +41,8 @@ pub(super) struct ConfigurationReport {
     /// The fields of `median`, each divided by the same field of the `buffered` row of this engine.
     pub(super) ratios_to_buffered: Value,
     /// The measures of concurrent work (writing and compacting) in which this row differs from its
-    /// engine's reference ([`Report::compare`]). If there are any, the latencies are not comparable.
+    /// engine's reference ([`Report::compare`]). If there are any, the latencies are not
+    /// comparable.
     pub(super) unequal_work: Vec<&'static str>,
     /// The measures of concurrent work (writing and compacting) in which this row differs from the
     /// first engine's row with the same configuration.

@@ -60,7 +60,7 @@ impl Store for RocksDb {
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        Ok(self.db.put(key, value)?)
+        Ok(self.db.put_opt(key, value, &self.writes)?)
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
@@ -73,13 +73,13 @@ impl Store for RocksDb {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
-        Ok(self.db.get_pinned(key)?.map(|value| value.len()))
+        Ok(self.db.get_pinned_opt(key, &self.reads)?.map(|value| value.len()))
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
         let family = self.db.cf_handle("default").ok_or("no default column family")?;
         let mut found = 0;
-        for value in self.db.batched_multi_get_cf(family, keys, false) {
+        for value in self.db.batched_multi_get_cf_opt(family, keys, false, &self.reads) {
             found += usize::from(value?.is_some());
         }
         Ok(found)

@@ -85,6 +85,25 @@ impl Condvar {
         self.0.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
+    /// Waits while `waits` returns true.
+    pub fn wait_while<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        waits: impl FnMut(&mut T) -> bool,
+    ) -> MutexGuard<'a, T> {
+        self.0.wait_while(guard, waits).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for at most `limit` while `waits` returns true.
+    pub fn wait_timeout_while<'a, T>(
+        &self,
+        guard: MutexGuard<'a, T>,
+        limit: Duration,
+        waits: impl FnMut(&mut T) -> bool,
+    ) -> MutexGuard<'a, T> {
+        self.0.wait_timeout_while(guard, limit, waits).unwrap_or_else(PoisonError::into_inner).0
+    }
+
     /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();

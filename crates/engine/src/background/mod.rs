@@ -24,10 +24,10 @@ pub(crate) use retries::{Attempt, Retries};
 pub(crate) use working_thread::{WorkingThread, is_working_for};
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-use tailwater_io::sync::Mutex;
+use tailwater_io::sync::{Condvar, Mutex};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::stall::CompactionPressure;
@@ -245,8 +245,7 @@ impl Background {
                 return Task::Idle;
             }
             let pause = self.flush_retries.pause_left().map_or(left, |pause| pause.min(left));
-            let waited = self.wanted.wait_timeout(state, pause);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = self.wanted.wait_timeout(state, pause);
         }
     }
 
@@ -273,11 +272,8 @@ impl Background {
                 return Some(Running { background: self, is_own: true });
             }
             state = match self.compaction_retries.pause_left().filter(|_| !rests) {
-                Some(pause) => {
-                    let waited = self.wanted.wait_timeout(state, pause);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(pause) => self.wanted.wait_timeout(state, pause),
+                None => self.wanted.wait(state),
             };
         }
         None
@@ -289,8 +285,7 @@ impl Background {
         let state = self.lock();
         let waits =
             |state: &mut State| !state.closing && !state.cleaning_wanted && !state.abandoned;
-        let waited = self.wanted.wait_timeout_while(state, IDLE, waits);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.wanted.wait_timeout_while(state, IDLE, waits);
         state.cleaning_wanted = false;
         match (state.closing, state.abandoned) {
             (true, _) => Cleaning::End,
@@ -332,7 +327,7 @@ impl Background {
     /// Waits until some compaction ends, for at most [`IDLE`].
     pub(crate) fn wait_for_compaction(&self) {
         let state = self.lock();
-        let _ = self.done.wait_timeout(state, IDLE);
+        drop(self.done.wait_timeout(state, IDLE));
     }
 
     /// Prevents compactions from starting, and waits until none runs. Each call must be followed by
@@ -341,7 +336,7 @@ impl Background {
         let mut state = self.lock();
         state.pauses += 1;
         while state.compactions > 0 && !state.closing {
-            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.done.wait(state);
         }
     }
 
@@ -362,7 +357,7 @@ impl Background {
     /// Waits for `pause`, or until shutdown.
     pub(crate) fn sleep(&self, pause: Duration) {
         let state = self.lock();
-        let _ = self.wanted.wait_timeout_while(state, pause, |state| !state.closing);
+        drop(self.wanted.wait_timeout_while(state, pause, |state| !state.closing));
     }
 
     /// Records that a round of flushing has ended.
@@ -384,7 +379,7 @@ impl Background {
             }
             let mut state = self.lock();
             while state.rounds == seen && !state.closing {
-                state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.done.wait(state);
             }
             if state.closing {
                 drop(state);

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-use tailwater_io::sync::Mutex;
+use tailwater_io::sync::{Condvar, Mutex};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::stall::allowance::Allowance;
@@ -259,8 +259,7 @@ impl StallController {
                 return Err(error());
             }
             refusing.get_or_insert_with(|| refuse(error()));
-            let waited = self.changed.wait_timeout(stalls, pause);
-            stalls = waited.unwrap_or_else(PoisonError::into_inner).0;
+            stalls = self.changed.wait_timeout(stalls, pause);
         }
     }
 

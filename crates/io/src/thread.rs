@@ -7,7 +7,6 @@ use std::fmt;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Returns the calling thread's number. Numbers start at 1, are assigned when a thread first calls
 /// this, and are never reused. Use them to spread threads over shards, modulo the number of shards.
@@ -209,23 +208,11 @@ pub fn panic_message(payload: &(dyn Any + Send)) -> Option<&str> {
     owned.or_else(|| payload.downcast_ref::<&str>().copied())
 }
 
-/// Returns the processor time of the calling thread since it began.
-pub fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// Returns the number of the processor that the calling thread runs on, which may change at any
-/// time.
-#[inline]
-pub fn current_processor() -> usize {
-    rustix::thread::sched_getcpu()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::Duration;
 
     use super::*;
 

@@ -16,6 +16,9 @@ const TRAILER: [u8; 5] = [0; 5];
 /// A key, a sequence number and a value.
 pub(crate) type Put<'a> = (&'a str, u64, &'a str);
 
+/// An internal key and a value.
+pub(crate) type Record = (Vec<u8>, Vec<u8>);
+
 /// Returns a table with these data blocks in the given order, each with its key in the index.
 /// `other_meta` are additional entries of the metaindex block.
 pub(crate) fn table(blocks: &[(&[Put<'_>], &str)], other_meta: &[(&str, BlockHandle)]) -> Vec<u8> {
@@ -28,27 +31,52 @@ pub(crate) fn table_with_tombstones(
     tombstones: &[(&str, u64, &str)],
     other_meta: &[(&str, BlockHandle)],
 ) -> Vec<u8> {
-    let mut file = Vec::new();
-    let mut index = Vec::new();
-    for (puts, index_key) in blocks {
-        let entries = puts.iter().map(|(key, sequence, value)| {
+    let blocks = blocks.iter().map(|(puts, index_key)| {
+        let records = puts.iter().map(|(key, sequence, value)| {
             (internal_key(key, *sequence), value.as_bytes().to_vec())
         });
-        let handle = append(&mut file, &block(entries));
+        (records.collect(), *index_key)
+    });
+    assemble(blocks.collect(), tombstones, other_meta, |_| {})
+}
+
+/// Returns a table with one data block. Its records are given as internal keys and values. `change`
+/// changes the properties, which are those of a table written with the newest format version.
+pub(crate) fn table_of_records(
+    records: Vec<Record>,
+    tombstones: &[(&str, u64, &str)],
+    change: impl FnOnce(&mut Properties),
+) -> Vec<u8> {
+    assemble(vec![(records, "z")], tombstones, &[], change)
+}
+
+fn assemble(
+    blocks: Vec<(Vec<Record>, &str)>,
+    tombstones: &[(&str, u64, &str)],
+    other_meta: &[(&str, BlockHandle)],
+    change: impl FnOnce(&mut Properties),
+) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut index = Vec::new();
+    let tombstones: Vec<Record> = tombstones
+        .iter()
+        .map(|(start, sequence, end)| {
+            let key = typed_key(start, *sequence, ValueType::RangeDeletion);
+            (key, end.as_bytes().to_vec())
+        })
+        .collect();
+    let mut properties = table_properties(&blocks, &tombstones);
+    for (records, index_key) in blocks {
+        let handle = append(&mut file, &block(records));
         index.push((internal_key(index_key, 0), encoded(handle)));
     }
-    let count = blocks.iter().map(|(puts, _)| puts.len() as u64).sum();
-    let properties = append(&mut file, &block(table_properties(count).to_entries()));
+    properties.data_size = file.len() as u64;
+    change(&mut properties);
+    let properties = append(&mut file, &block(properties.to_entries()));
     let mut names: Vec<(Vec<u8>, Vec<u8>)> =
         vec![(meta::PROPERTIES.as_bytes().to_vec(), encoded(properties))];
     if !tombstones.is_empty() {
-        let entries = tombstones.iter().map(|(start, sequence, end)| {
-            let mut key = Vec::new();
-            let trailer = pack_trailer(*sequence, ValueType::RangeDeletion as u8);
-            put_internal_key(&mut key, start.as_bytes(), trailer);
-            (key, end.as_bytes().to_vec())
-        });
-        let handle = append(&mut file, &block(entries));
+        let handle = append(&mut file, &block(tombstones));
         names.push((meta::RANGE_DELETIONS.as_bytes().to_vec(), encoded(handle)));
     }
     names.extend(other_meta.iter().map(|(name, at)| (name.as_bytes().to_vec(), encoded(*at))));
@@ -67,9 +95,21 @@ pub(crate) fn table_with_tombstones(
     file
 }
 
-fn table_properties(num_entries: u64) -> Properties {
+fn table_properties(blocks: &[(Vec<Record>, &str)], tombstones: &[Record]) -> Properties {
+    let records = || blocks.iter().flat_map(|(records, _)| records);
+    let of_type = |wanted: ValueType| {
+        let types = records().filter_map(|(key, _)| key.get(key.len() - 8));
+        types.filter(|&&value_type| value_type == wanted as u8).count() as u64
+    };
+    let all = || records().chain(tombstones);
     let mut table = Properties::default();
-    table.num_entries = num_entries;
+    table.num_entries = all().count() as u64;
+    table.num_deletions = of_type(ValueType::Deletion) + tombstones.len() as u64;
+    table.num_merge_operands = of_type(ValueType::Merge);
+    table.num_range_deletions = tombstones.len() as u64;
+    table.raw_key_size = all().map(|(key, _)| key.len() as u64).sum();
+    table.raw_value_size = all().map(|(_, value)| value.len() as u64).sum();
+    table.num_data_blocks = blocks.len() as u64;
     table.column_family_id = properties::UNKNOWN_COLUMN_FAMILY_ID;
     table.comparator_name = b"leveldb.BytewiseComparator".to_vec();
     table.index_type = Some(IndexType::BinarySearch);
@@ -78,9 +118,13 @@ fn table_properties(num_entries: u64) -> Properties {
 
 /// Returns the internal key of a put.
 pub(crate) fn internal_key(user_key: &str, sequence: u64) -> Vec<u8> {
+    typed_key(user_key, sequence, ValueType::Value)
+}
+
+/// Returns the internal key of a record of this type.
+pub(crate) fn typed_key(user_key: &str, sequence: u64, value_type: ValueType) -> Vec<u8> {
     let mut key = Vec::new();
-    let trailer = pack_trailer(sequence, ValueType::Value as u8);
-    put_internal_key(&mut key, user_key.as_bytes(), trailer);
+    put_internal_key(&mut key, user_key.as_bytes(), pack_trailer(sequence, value_type as u8));
     key
 }
 

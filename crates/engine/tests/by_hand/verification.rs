@@ -1,10 +1,13 @@
-//! Verification of databases with a block beyond the end of its file, and with unreferenced files.
+//! Verification of databases with a block beyond the end of its file, with unreferenced files, and
+//! with tables of old versions of RocksDB.
 
-use tailwater::verify::Severity;
-use tailwater_format::table::BlockHandle;
+use tailwater::verify::{Finding, Severity};
+use tailwater_format::key::{MAX_SEQUENCE, ValueType};
+use tailwater_format::table::{BlockHandle, Properties};
+use tailwater_format::version_edit::VersionEdit;
 
-use crate::database::{Database, first_edit};
-use crate::table::table;
+use crate::database::{Database, first_edit, new_file};
+use crate::table::{table, table_of_records, typed_key};
 
 #[test]
 fn a_meta_block_beyond_the_end_of_its_file_is_reported() {
@@ -41,4 +44,55 @@ fn unreferenced_files_are_reported_in_every_directory() {
         .collect();
     left_over.sort();
     assert_eq!(left_over, ["/db/000007.sst", "/db/logs/000003.log", "/db/tables/000008.sst"]);
+}
+
+/// Returns the findings about a database whose only table is `file`, with these smallest and largest
+/// internal keys.
+fn verified(file: &[u8], smallest: Vec<u8>, largest: Vec<u8>, edit: VersionEdit) -> Vec<Finding> {
+    let edit = VersionEdit { new_files: vec![new_file(7, file, smallest, largest)], ..edit };
+    let database = Database::new().with_manifest(&[first_edit(), edit]).with("000007.sst", file);
+    let findings = database.verify().findings.into_iter();
+    findings.filter(|finding| finding.severity > Severity::Note).collect()
+}
+
+/// Regression test: intact tables of RocksDB before version 6.0 counted as damaged if they had range
+/// tombstones, because their numbers of entries and deletions do not include those.
+#[test]
+fn tables_of_old_versions_count_fewer_records() {
+    let type_of = [ValueType::Value, ValueType::Deletion, ValueType::Merge];
+    let records = |key: &str| (typed_key(key, 5, type_of[key.len() % 3]), b"v".to_vec());
+    let tombstones = [("b", 6, "c"), ("d", 7, "e")];
+    let findings = |change: fn(&mut Properties)| {
+        let records = ["a", "bb", "ccc", "dddd"].map(records).to_vec();
+        let smallest = records[0].0.clone();
+        let file = table_of_records(records, &tombstones, change);
+        let largest = typed_key("e", MAX_SEQUENCE, ValueType::RangeDeletion);
+        verified(&file, smallest, largest, VersionEdit::default())
+    };
+    // RocksDB 6.0 and later.
+    assert_eq!(findings(|_| {}), []);
+    // RocksDB 5.18: a number of range tombstones, which are not counted as entries or deletions.
+    let without = |table: &mut Properties| {
+        table.num_entries -= table.num_range_deletions;
+        table.num_deletions -= table.num_range_deletions;
+    };
+    assert_eq!(findings(without), []);
+    // RocksDB before 5.15: range tombstones are entries, but their number is not recorded.
+    let before = |table: &mut Properties| {
+        table.num_deletions -= table.num_range_deletions;
+        table.num_range_deletions = 0;
+    };
+    assert_eq!(findings(before), []);
+    // No version counts more records than there are, or fewer than the records in data blocks.
+    for wrong in [
+        |table: &mut Properties| table.num_entries += 1,
+        |table: &mut Properties| table.num_entries -= 1 + table.num_range_deletions,
+        |table: &mut Properties| table.num_deletions += 1,
+        |table: &mut Properties| table.num_range_deletions += 1,
+        |table: &mut Properties| table.num_merge_operands += 1,
+        |table: &mut Properties| table.raw_key_size += 1,
+    ] {
+        let findings = findings(wrong);
+        assert!(matches!(&findings[..], [one] if one.severity == Severity::Damage), "{findings:?}");
+    }
 }

@@ -185,9 +185,6 @@ impl Inputs {
 impl InputTable {
     fn learn(file: &Arc<FileMetadata>, table: &TableReader, needs_anchors: bool) -> Result<Self> {
         let properties = table.properties();
-        // In formats before version 5, RocksDB miscounted the records of tables with range
-        // deletions.
-        let counts = table.footer().format_version >= 5;
         let records = properties.num_entries.checked_sub(properties.num_range_deletions);
         let anchors = if needs_anchors { anchors(table)? } else { Vec::new() };
         let added = file.added();
@@ -197,7 +194,7 @@ impl InputTable {
         };
         Ok(Self {
             file: Arc::clone(file),
-            records: records.filter(|_| counts),
+            records: records.filter(|_| table.counts_all_records()),
             newest_key_time_s: properties.newest_key_time,
             oldest_ancestor_time_s,
             // The mapping only improves estimates of write times, so damage in it is ignored.

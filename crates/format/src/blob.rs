@@ -17,8 +17,9 @@
 
 use crate::checksum::{crc32c, crc32c_extend, mask_crc32c};
 use crate::compress::Compression;
+use crate::key::ValueType;
 use crate::varint::{Reader, put_fixed32, put_fixed64, put_varint64};
-use crate::{Error, Result};
+use crate::{Error, Result, wide_column};
 
 /// The length of a file's header, in bytes.
 pub const BLOB_HEADER_LENGTH: usize = 30;
@@ -301,6 +302,26 @@ impl<'a> BlobIndex<'a> {
                 out.push(location.compression.to_byte());
             }
         }
+    }
+}
+
+/// Calls `take` with each blob index in a record's value, encoded: the value itself if it is in a
+/// blob file, or those of an entity's columns.
+///
+/// # Errors
+/// The errors of [`wide_column::blob_indexes`] and `take`.
+#[inline]
+pub fn for_each_blob_index(
+    value_type: ValueType,
+    value: &[u8],
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    match value_type {
+        ValueType::BlobIndex => take(value),
+        ValueType::WideColumnEntity => {
+            wide_column::blob_indexes(value)?.into_iter().try_for_each(take)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Verification of a table's contents against its index, filter and properties and the MANIFEST.
 
-use tailwater_format::blob::BlobIndex;
+use tailwater_format::blob::{BlobIndex, for_each_blob_index};
 use tailwater_format::block::{Cursor, IndexCursor};
 use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 use tailwater_format::table::BlockHandle;
@@ -178,12 +178,18 @@ impl TableCheck<'_> {
                 self.contents.counts.deletions += 1;
             }
             ValueType::Merge => self.contents.counts.merges += 1,
-            ValueType::BlobIndex => self.blob(parsed.user_key, value),
             ValueType::RangeDeletion => {
                 let message = "a range tombstone in a data block";
                 self.report.damage_at(path, handle.offset, message);
             }
             _ => {}
+        }
+        let blobs = for_each_blob_index(parsed.value_type, value, |index| {
+            self.blob(parsed.user_key, index);
+            Ok(())
+        });
+        if let Err(error) = blobs {
+            self.report.error(path, &table.damaged(handle, error));
         }
         self.ask_filter(parsed.user_key)
     }

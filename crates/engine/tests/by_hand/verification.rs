@@ -1,10 +1,16 @@
-//! Verification of databases with a block beyond the end of its file, with unreferenced files, and
-//! with tables of old versions of RocksDB.
+//! Verification of databases with a block beyond the end of its file, with unreferenced files, with
+//! tables of old versions of RocksDB, and with entities in blob files.
 
 use tailwater::verify::{Finding, Severity};
+use tailwater_format::blob::{
+    BLOB_HEADER_LENGTH, BLOB_RECORD_HEADER_LENGTH, BlobFileFooter, BlobFileHeader, BlobIndex,
+    BlobLocation, BlobRecordHeader,
+};
+use tailwater_format::compress::Compression;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType};
 use tailwater_format::table::{BlockHandle, Properties};
-use tailwater_format::version_edit::VersionEdit;
+use tailwater_format::version_edit::{BlobFileAddition, BlobFileGarbage, NewFile, VersionEdit};
+use tailwater_format::wide_column::{self, WideColumn};
 
 use crate::database::{Database, first_edit, new_file};
 use crate::table::{table, table_of_records, typed_key};
@@ -49,8 +55,14 @@ fn unreferenced_files_are_reported_in_every_directory() {
 /// Returns the findings about a database whose only table is `file`, with these smallest and largest
 /// internal keys.
 fn verified(file: &[u8], smallest: Vec<u8>, largest: Vec<u8>, edit: VersionEdit) -> Vec<Finding> {
-    let edit = VersionEdit { new_files: vec![new_file(7, file, smallest, largest)], ..edit };
-    let database = Database::new().with_manifest(&[first_edit(), edit]).with("000007.sst", file);
+    let oldest_blob_file_number = edit.blob_file_additions.first().map(|added| added.number);
+    let new_file = NewFile { oldest_blob_file_number, ..new_file(7, file, smallest, largest) };
+    let edit = VersionEdit { new_files: vec![new_file], ..edit };
+    let blob_file = blob_file(&[("a", "first"), ("b", "second")]);
+    let database = Database::new()
+        .with_manifest(&[first_edit(), edit])
+        .with("000007.sst", file)
+        .with("000009.blob", &blob_file);
     let findings = database.verify().findings.into_iter();
     findings.filter(|finding| finding.severity > Severity::Note).collect()
 }
@@ -95,4 +107,80 @@ fn tables_of_old_versions_count_fewer_records() {
         let findings = findings(wrong);
         assert!(matches!(&findings[..], [one] if one.severity == Severity::Damage), "{findings:?}");
     }
+}
+
+/// Returns a blob file with these keys and values.
+fn blob_file(blobs: &[(&str, &str)]) -> Vec<u8> {
+    let mut file = Vec::new();
+    BlobFileHeader::new(0, Compression::None).encode(&mut file);
+    for (key, value) in blobs {
+        BlobRecordHeader::new(key.as_bytes(), value.as_bytes(), 0).encode(&mut file);
+        file.extend_from_slice(key.as_bytes());
+        file.extend_from_slice(value.as_bytes());
+    }
+    BlobFileFooter::new(blobs.len() as u64).encode(&mut file);
+    file
+}
+
+/// Returns an entity of two columns. The value of one of them is in a blob file.
+fn entity(file_number: u64, offset: usize, size: usize) -> Vec<u8> {
+    let location = BlobLocation {
+        file_number,
+        offset: offset as u64,
+        size: size as u64,
+        compression: Compression::None,
+        expiration: None,
+    };
+    let mut index = Vec::new();
+    BlobIndex::Blob(location).encode(&mut index);
+    let columns = [
+        WideColumn::new(b"", b"inline"),
+        WideColumn { name: b"large", value: &index, is_blob_index: true },
+    ];
+    let mut entity = Vec::new();
+    wide_column::encode(&columns, &mut entity).expect("sorted columns");
+    entity
+}
+
+/// Regression test: verification did not read the blobs of columns, and did not count them as used.
+#[test]
+fn columns_in_blob_files_are_verified() {
+    let first_at = BLOB_HEADER_LENGTH + BLOB_RECORD_HEADER_LENGTH + 1;
+    let second_at = first_at + 5 + BLOB_RECORD_HEADER_LENGTH + 1;
+    let findings = |of_b: Vec<u8>, garbage: u64| {
+        let typed = |key| typed_key(key, 5, ValueType::WideColumnEntity);
+        let (smallest, largest) = (typed("a"), typed("b"));
+        let records = vec![(smallest.clone(), entity(9, first_at, 5)), (largest.clone(), of_b)];
+        let file = table_of_records(records, &[], |_| {});
+        let mut added = BlobFileAddition::default();
+        added.number = 9;
+        added.blob_count = 2;
+        added.blob_bytes = (second_at + 6 - BLOB_HEADER_LENGTH) as u64;
+        let edit = VersionEdit {
+            blob_file_additions: vec![added],
+            blob_file_garbage: vec![BlobFileGarbage {
+                number: 9,
+                blob_count: garbage,
+                blob_bytes: 0,
+            }],
+            ..VersionEdit::default()
+        };
+        let findings = verified(&file, smallest, largest, edit).into_iter();
+        findings.map(|finding| finding.message).collect::<Vec<_>>()
+    };
+    let messages = findings(entity(9, second_at, 6), 0);
+    assert_eq!(messages, [""; 0]);
+    // Blob file 8 does not exist.
+    let messages = findings(entity(8, second_at, 6), 0);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    // The blob belongs to another key.
+    let messages = findings(entity(9, first_at, 5), 0);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    // One of the blobs that the MANIFEST calls garbage is used.
+    let messages = findings(entity(9, second_at, 6), 1);
+    let is_right = |one: &String| one.ends_with("2 are referred to and 1 are garbage");
+    assert!(messages.len() == 1 && messages.iter().all(is_right), "{messages:?}");
+    // An entity that does not decode.
+    let messages = findings(b"\x02\x01".to_vec(), 0);
+    assert_eq!(messages.len(), 1, "{messages:?}");
 }

@@ -1,9 +1,8 @@
 //! Tracks blobs that a compaction leaves unreferenced.
 
-use tailwater_format::blob::{BLOB_RECORD_HEADER_LENGTH, BlobIndex};
+use tailwater_format::blob::{BLOB_RECORD_HEADER_LENGTH, BlobIndex, for_each_blob_index};
 use tailwater_format::key::{self, ValueType};
 use tailwater_format::version_edit::BlobFileGarbage;
-use tailwater_format::wide_column;
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -85,24 +84,20 @@ fn for_each_reference(
     mut take: impl FnMut(u64, u64),
 ) -> Result<()> {
     let Some((user_key, trailer)) = key::split(internal_key) else { return Ok(()) };
-    let damaged = |error: tailwater_format::Error| {
-        let message = format!("key '{}': {error}", user_key.escape_ascii());
-        Error::new(ErrorKind::Corruption, message)
-    };
-    let mut take_index = |index: &[u8]| match BlobIndex::decode(index).map_err(damaged)? {
+    let Some(value_type) = ValueType::from_byte(trailer as u8) else { return Ok(()) };
+    let head = (BLOB_RECORD_HEADER_LENGTH + user_key.len()) as u64;
+    let taken = for_each_blob_index(value_type, value, |index| match BlobIndex::decode(index)? {
         BlobIndex::Blob(location) if location.expiration.is_none() => {
-            let head = BLOB_RECORD_HEADER_LENGTH + user_key.len();
-            take(location.file_number, location.size + head as u64);
+            take(location.file_number, location.size + head);
             Ok(())
         }
-        _ => Err(Error::not_supported("values that expire")),
-    };
-    match trailer as u8 {
-        kind if kind == ValueType::BlobIndex as u8 => take_index(value),
-        kind if kind == ValueType::WideColumnEntity as u8 => {
-            let indexes = wide_column::blob_indexes(value).map_err(damaged)?;
-            indexes.into_iter().try_for_each(take_index)
-        }
-        _ => Ok(()),
-    }
+        _ => Err(tailwater_format::Error::unsupported("values that expire")),
+    });
+    taken.map_err(|error| {
+        let kind = match error {
+            tailwater_format::Error::Unsupported { .. } => ErrorKind::NotSupported,
+            tailwater_format::Error::Corruption { .. } => ErrorKind::Corruption,
+        };
+        Error::new(kind, format!("key '{}': {error}", user_key.escape_ascii()))
+    })
 }

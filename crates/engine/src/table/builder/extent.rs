@@ -2,9 +2,9 @@
 
 use std::cmp::Ordering;
 
-use tailwater_format::blob::BlobIndex;
+use tailwater_format::blob::{BlobIndex, for_each_blob_index};
 use tailwater_format::key::{self, MAX_SEQUENCE, ParsedKey, Sequence, ValueType};
-use tailwater_format::{Comparator, Error, Result, timed_value, wide_column};
+use tailwater_format::{Comparator, Error, Result, timed_value};
 
 /// The ranges of a table's keys and sequence numbers, and its oldest blob file.
 #[derive(Debug, Clone)]
@@ -52,14 +52,10 @@ impl Extent {
             self.first_key.extend_from_slice(internal_key);
         }
         self.add_sequence(key.sequence);
-        match key.value_type {
-            ValueType::BlobIndex => self.add_blob(value),
-            ValueType::ValuePreferredSequence => self.add_preferred(value),
-            ValueType::WideColumnEntity => {
-                wide_column::blob_indexes(value)?.into_iter().try_for_each(|it| self.add_blob(it))
-            }
-            _ => Ok(()),
+        if key.value_type == ValueType::ValuePreferredSequence {
+            return self.add_preferred(value);
         }
+        for_each_blob_index(key.value_type, value, |index| self.add_blob(index))
     }
 
     /// Adds the range of all entries' keys to the extent, after the last entry. `last_key` is the

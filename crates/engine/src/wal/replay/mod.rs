@@ -23,14 +23,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tailwater_format::blob::BlobIndex;
+use tailwater_format::blob::{BlobIndex, for_each_blob_index};
 use tailwater_format::file_name::FileKind;
-use tailwater_format::key::{Sequence, ValueType};
+use tailwater_format::key::Sequence;
 use tailwater_format::record_log::{
     Damage, Event, PredecessorWal, Record as LogRecord, RecordReader, RecoveryMode, Torn,
     TornReason, Verdict,
 };
-use tailwater_format::wide_column;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use crate::error::{Error, Result};
@@ -98,21 +97,6 @@ pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u
         .collect();
     numbers.sort_unstable();
     Ok(numbers)
-}
-
-/// Returns the numbers of the blob files to which a record's value refers.
-fn blob_files_of(value_type: ValueType, value: &[u8]) -> tailwater_format::Result<Vec<u64>> {
-    let indexes = match value_type {
-        ValueType::BlobIndex => vec![value],
-        ValueType::WideColumnEntity => wide_column::blob_indexes(value)?,
-        _ => return Ok(Vec::new()),
-    };
-    let numbers = indexes.into_iter().map(|index| match BlobIndex::decode(index) {
-        Ok(BlobIndex::Blob(location)) => Some(Ok(location.file_number)),
-        Ok(BlobIndex::Inlined { .. }) => None,
-        Err(error) => Some(Err(error)),
-    });
-    numbers.flatten().collect()
 }
 
 /// The rules that decide which logs and records are replayed.
@@ -534,10 +518,14 @@ impl Replay<'_> {
                     .memtable
                     .add(sequence, value_type, record.key, record.value)
                     .map_err(|error| Refusal::Rejected(error.to_string()))?;
-                let numbers = blob_files_of(value_type, record.value);
-                let files = numbers.map_err(|error| Refusal::Malformed(error.to_string()))?;
-                let files = files.into_iter().map(|number| (record.column_family, number));
-                self.replayed.blob_files.extend(files);
+                for_each_blob_index(value_type, record.value, |index| {
+                    if let BlobIndex::Blob(location) = BlobIndex::decode(index)? {
+                        let file = (record.column_family, location.file_number);
+                        self.replayed.blob_files.insert(file);
+                    }
+                    Ok(())
+                })
+                .map_err(|error| Refusal::Malformed(error.to_string()))?;
             }
             sequence += 1;
         }

@@ -9,6 +9,7 @@ use tailwater::inspect::blob::{BlobFileReader, BlobItem};
 use tailwater::inspect::manifest::{self, ManifestItem, ManifestReader};
 use tailwater::inspect::table::TableFile;
 use tailwater::inspect::wal::{IrregularityKind, LogItem, LogReader};
+use tailwater::options::DbOptions;
 use tailwater_format::batch::{RecordKind, WriteBatch};
 use tailwater_format::record_log::{PredecessorWal, RecoveryMode, Verdict, Writer};
 use tailwater_format::version_edit::{NewFile, VersionEdit};
@@ -23,6 +24,13 @@ fn write(path: &Path, bytes: &[u8]) {
 #[expect(clippy::disallowed_methods, reason = "test data, not a database's files")]
 fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).expect("a file that can be read")
+}
+
+/// Returns default options with this recovery mode.
+fn in_mode(mode: RecoveryMode) -> DbOptions {
+    let mut options = DbOptions::default();
+    options.wal_recovery_mode = mode;
+    options
 }
 
 fn batch(sequence: u64, value_length: usize) -> Vec<u8> {
@@ -119,8 +127,8 @@ fn unwritten_space_is_one_span() {
     }
     assert_eq!((span.kind, span.offset), (IrregularityKind::Unwritten, end));
     assert_eq!(span.offset + span.length, 200_000);
-    assert!(!span.loses_data());
-    assert_eq!(span.verdict(RecoveryMode::AbsoluteConsistency), Verdict::Continue);
+    assert!(!span.loses_data);
+    assert_eq!(reader.recovery_end(&in_mode(RecoveryMode::AbsoluteConsistency)).unwrap(), None);
 }
 
 #[test]
@@ -143,20 +151,23 @@ fn inspection_continues_after_damage_in_a_log() {
         match item {
             LogItem::Batch(batch) => sequences.push(batch.sequence),
             LogItem::Irregularity(irregularity) => {
-                assert!(irregularity.loses_data());
-                kinds.push((
-                    irregularity.kind,
-                    irregularity.verdict(RecoveryMode::PointInTime),
-                    irregularity.verdict(RecoveryMode::TolerateCorruptedTailRecords),
-                ));
+                assert!(irregularity.loses_data);
+                kinds.push(irregularity.kind);
             }
             item => panic!("{item:?}"),
         }
     }
     assert_eq!(sequences, [3]);
-    let damage = (IrregularityKind::Damage, Verdict::StopReplay, Verdict::Fail);
-    let torn = (IrregularityKind::Torn, Verdict::StopReplay, Verdict::End);
-    assert_eq!(kinds, [damage, damage, torn]);
+    assert_eq!(kinds, [IrregularityKind::Damage, IrregularityKind::Damage, IrregularityKind::Torn]);
+    for (mode, expected) in [
+        (RecoveryMode::PointInTime, (Verdict::StopReplay, 0)),
+        (RecoveryMode::TolerateCorruptedTailRecords, (Verdict::Fail, 0)),
+        (RecoveryMode::AbsoluteConsistency, (Verdict::Fail, 0)),
+        (RecoveryMode::SkipAnyCorruptedRecords, (Verdict::End, 2 * 32768)),
+    ] {
+        let end = reader.recovery_end(&in_mode(mode)).unwrap().expect("the log is torn");
+        assert_eq!((end.verdict, end.offset), expected, "{mode:?}");
+    }
 }
 
 #[test]

@@ -231,7 +231,7 @@ fn irregular(output: &mut Output, irregularity: &Irregularity) -> Result<Outcome
     }
     Ok(match kind {
         IrregularityKind::Torn => Outcome::TornTail,
-        _ if irregularity.loses_data() => Outcome::Damage,
+        _ if irregularity.loses_data => Outcome::Damage,
         _ => Outcome::Well,
     })
 }

@@ -1,9 +1,7 @@
 //! What a record log, that is, a write-ahead log or a MANIFEST, contains: records, and bytes that
 //! are not a record.
 
-use tailwater_format::record_log::{
-    Damage, Event, Record, RecoveryMode, Skipped, SkippedReason, Stale, Torn, Verdict,
-};
+use tailwater_format::record_log::{Damage, Event, Record, Skipped, SkippedReason, Stale, Torn};
 
 /// The reason reported for the remains of an earlier log in a recycled file.
 const LEFT_BEHIND: &str = "remains of an earlier use of the file: the log ends before it";
@@ -78,34 +76,18 @@ pub struct Irregularity {
     pub count: u64,
     /// A text for human readers that explains why the bytes are not a record.
     pub reason: String,
-    event: Event<'static>,
+    /// Whether these bytes may have held data of this log that can no longer be read. False for
+    /// bytes that were never written as data of this log.
+    pub loses_data: bool,
 }
 
 impl Irregularity {
-    /// Returns what recovery in the mode `mode` does at these bytes, if no earlier irregularity has
-    /// ended the log.
-    pub fn verdict(&self, mode: RecoveryMode) -> Verdict {
-        mode.verdict(&self.event)
-    }
-
-    /// Whether these bytes may have held data of this log that can no longer be read. False for
-    /// bytes that were never written as data of this log.
-    pub fn loses_data(&self) -> bool {
-        match &self.event {
-            Event::Stale(stale) => stale.in_record,
-            _ => !matches!(
-                self.kind,
-                IrregularityKind::Unwritten | IrregularityKind::Padding | IrregularityKind::Stale
-            ),
-        }
-    }
-
     /// Merges `next` into this irregularity, if both are unwritten space or both are stale, and
-    /// [`Irregularity::loses_data`] is false for both. `next` is the next stretch of bytes that are
+    /// `loses_data` is false for both. `next` is the next stretch of bytes that are
     /// not a record. Returns whether the two were merged.
     pub fn merge(&mut self, next: &Self) -> bool {
         let mergeable = matches!(self.kind, IrregularityKind::Unwritten | IrregularityKind::Stale);
-        if !mergeable || self.kind != next.kind || self.loses_data() || next.loses_data() {
+        if !mergeable || self.kind != next.kind || self.loses_data || next.loses_data {
             return false;
         }
         self.length = (next.offset + next.length).saturating_sub(self.offset);
@@ -126,12 +108,12 @@ impl Irregularity {
 
     fn new(
         kind: IrregularityKind,
-        event: Event<'static>,
+        loses_data: bool,
         offset: u64,
         length: u64,
         reason: impl Into<String>,
     ) -> Self {
-        Self { kind, offset, length, count: 1, reason: reason.into(), event }
+        Self { kind, offset, length, count: 1, reason: reason.into(), loses_data }
     }
 
     fn damage(damage: Damage) -> Self {
@@ -143,7 +125,8 @@ impl Irregularity {
             (true, true) => (IrregularityKind::Torn, damage.reason.to_string()),
             (true, false) => (IrregularityKind::Stale, LEFT_BEHIND.to_owned()),
         };
-        Self::new(kind, Event::Damage(damage), damage.offset, damage.dropped, reason)
+        let loses_data = kind != IrregularityKind::Stale;
+        Self::new(kind, loses_data, damage.offset, damage.dropped, reason)
     }
 
     fn torn(torn: Torn) -> Self {
@@ -152,7 +135,7 @@ impl Irregularity {
         } else {
             (IrregularityKind::Stale, LEFT_BEHIND.to_owned())
         };
-        Self::new(kind, Event::Torn(torn), torn.offset, torn.dropped, reason)
+        Self::new(kind, torn.own, torn.offset, torn.dropped, reason)
     }
 
     fn stale(stale: Stale) -> Self {
@@ -161,8 +144,7 @@ impl Irregularity {
         } else {
             LEFT_BEHIND
         };
-        let event = Event::Stale(stale);
-        Self::new(IrregularityKind::Stale, event, stale.offset, stale.dropped, reason)
+        Self::new(IrregularityKind::Stale, stale.in_record, stale.offset, stale.dropped, reason)
     }
 
     fn skipped(skipped: Skipped) -> Self {
@@ -181,6 +163,6 @@ impl Irregularity {
                 (IrregularityKind::Padding, format!("an ignorable record of type {kind}"))
             }
         };
-        Self::new(kind, Event::Skipped(skipped), skipped.offset, skipped.dropped, reason)
+        Self::new(kind, skipped.lossy, skipped.offset, skipped.dropped, reason)
     }
 }

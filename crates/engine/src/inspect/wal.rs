@@ -15,10 +15,13 @@ use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 pub use super::record_log::{Irregularity, IrregularityKind, Placement};
 use crate::error::Result;
+use crate::options::DbOptions;
 use crate::record_log::{self, FileSource};
 use crate::wal::batch;
+use crate::wal::replay::{self, Log};
 
 pub use crate::wal::batch::Refusal;
+pub use crate::wal::replay::LogEnd;
 
 /// The type of the record that states how all later records are compressed.
 const COMPRESSION_TYPE: u8 = 9;
@@ -27,6 +30,8 @@ const COMPRESSION_TYPE: u8 = 9;
 pub struct LogReader {
     file: Arc<dyn ReadFile>,
     number: Option<u64>,
+    /// The number that the log's recyclable fragments carry.
+    carried: u64,
     length: u64,
     compression: Option<u32>,
     reader: RecordReader<FileSource>,
@@ -124,7 +129,7 @@ impl LogReader {
         let first = word.filter(|_| matches!(kind, 5..=8 | 11 | 131));
         let carried = number.or(first.map(u64::from)).unwrap_or(0);
         let reader = record_log::reader(Arc::clone(&file), carried, Purpose::Wal);
-        Ok(Self { file, number, length, compression, reader })
+        Ok(Self { file, number, carried, length, compression, reader })
     }
 
     /// Returns the path of the file.
@@ -145,6 +150,19 @@ impl LogReader {
     /// Returns the number of the compression algorithm, if the first record states it.
     pub fn compression(&self) -> Option<u32> {
         self.compression
+    }
+
+    /// Reads the log as opening a database does that has no other log, with the recovery mode and the
+    /// recycling of logs in `options`. Returns the point at which that ends the log before the end
+    /// of its file; `None` if the whole log is read. Does not change what
+    /// [`LogReader::next_item`] returns.
+    ///
+    /// # Errors
+    /// I/O errors.
+    pub fn recovery_end(&self, options: &DbOptions) -> Result<Option<LogEnd>> {
+        let log = Log::of_file(Arc::clone(&self.file), self.carried, self.length);
+        let recycles = options.recycle_log_file_num > 0;
+        replay::end_of_log(&log, options.wal_recovery_mode, recycles)
     }
 
     /// Returns the next item; `None` at the end. Reading continues after damage, as recovery does

@@ -160,7 +160,7 @@ impl Followed {
     ) -> Result<Option<LogsReplayed>> {
         let found = directories.find_files()?;
         let length_of = |number| logs.iter().find(|log| log.number == number).map(|log| log.length);
-        found.check_tracked(|number| Ok(length_of(number)))?;
+        found.check_synced(|number| Ok(length_of(number)))?;
         let options = &found.unrecovered.options;
         let readers: Vec<Arc<FamilyReaders>> = found
             .families

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tailwater_format::file_name::FileKind;
 use tailwater_io::Purpose;
 
 use super::files::needed_logs;
 use super::{FilesFound, FoundFamily, LogsReplayed, Unrecovered};
 use crate::column_family::{ColumnFamily, FamilyReaders, ReaderFactory};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::opening::OpeningId;
 use crate::table::TableCache;
 use crate::version::Version;
+use crate::version::synced_logs;
 use crate::wal::replay::{self, Log, ReplayFamily, ReplayRules};
 
 impl FilesFound {
@@ -24,13 +24,7 @@ impl FilesFound {
         let directory = options.wal_directory(&home.path);
         let (oldest, last_sequence) = (self.oldest_needed_log, self.manifest.last_sequence);
         let numbers = needed_logs(&self.unrecovered, &self.directories, oldest, last_sequence)?;
-        let length_of =
-            |number| match storage.metadata(&directory.join(FileKind::Wal(number).to_string())) {
-                Ok(metadata) => Ok(Some(metadata.length)),
-                Err(error) if error.is_not_found() => Ok(None),
-                Err(error) => Err(error.into()),
-            };
-        self.check_tracked(length_of)?;
+        self.check_synced(|number| synced_logs::length_of(&*storage, &directory, number))?;
         let logs = numbers.into_iter().map(|number| Log::open(&*storage, &directory, number));
         let all_readers = |family: &FoundFamily| {
             Arc::new(factory.readers(options, &family.name, &family.comparator))
@@ -112,34 +106,15 @@ impl FilesFound {
         })
     }
 
-    /// Checks that every log that the MANIFEST records as synced exists, and that it is at least as
-    /// long as the recorded length. `length_of` returns the length of the log with a number, in
-    /// bytes; `None` if the log does not exist.
-    ///
-    /// The logs are compared with the MANIFEST's list of synced logs even if option
-    /// `track_and_verify_wals_in_manifest` is off now. Entries of the list are never outdated. The
-    /// reason: an engine that opens the database for writing with this option off starts a new
-    /// MANIFEST with an empty list.
-    pub(super) fn check_tracked(
+    /// Checks the lengths of the logs that the MANIFEST records as synced. `length_of` returns the
+    /// length of a log in bytes; `None` if the log does not exist.
+    pub(super) fn check_synced(
         &self,
         length_of: impl Fn(u64) -> Result<Option<u64>>,
     ) -> Result<()> {
         let directory = self.unrecovered.options.wal_directory(&self.unrecovered.home.path);
-        let tracked = self.manifest.synced_logs.range(self.manifest.min_log_number_to_keep..);
-        for (&number, &size) in tracked {
-            let path = directory.join(FileKind::Wal(number).to_string());
-            match length_of(number)? {
-                None => {
-                    return Err(Error::corruption(&path, "the log was synced, but is missing"));
-                }
-                Some(length) if length < size => {
-                    let message = format!("{size} bytes were synced, but it has {length}");
-                    return Err(Error::corruption(&path, message));
-                }
-                Some(_) => {}
-            }
-        }
-        Ok(())
+        let loss = synced_logs::losses(&self.manifest, &directory, length_of).next();
+        loss.map_or(Ok(()), Err)
     }
 }
 

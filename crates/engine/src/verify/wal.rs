@@ -9,14 +9,16 @@ use std::sync::Arc;
 
 use tailwater_format::batch::BatchReader;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::record_log::{Event, PredecessorWal, Record, SkippedReason};
+use tailwater_format::record_log::{Event, PredecessorWal, Record};
 use tailwater_io::{IoMode, Purpose, ReadFile};
 
 use super::{Family, Severity, Verification};
 use crate::error::Result;
 use crate::record_log;
 use crate::version::manifest::Manifest;
+use crate::version::synced_logs;
 use crate::wal::batch::Refusal;
+use crate::wal::findings::{Finding, PossibleEnd, Problem};
 use crate::wal::replay::list_logs;
 use crate::wal::{batch, unwritten};
 
@@ -27,9 +29,8 @@ struct LogProgress<'a> {
     oldest_log: u64,
     /// The sequence number that follows the last batch read; `None` before the first batch.
     next_sequence: Option<u64>,
-    /// Irregularities in the log: offset, message and ending kind. If records of the log follow an
-    /// irregularity, it is damage. If none follow, the log ends there with the given kind.
-    doubtful: Vec<(u64, String, EndingKind)>,
+    /// The positions at which the log may end, and after which no record was found so far.
+    possible_ends: Vec<PossibleEnd>,
     /// Where the previous log ended, if that is before the end of its file.
     ending: Option<Ending>,
     /// The number of the previous log and its length in bytes.
@@ -42,18 +43,9 @@ struct Ending {
     log_number: u64,
     offset: u64,
     message: String,
-    kind: EndingKind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum EndingKind {
-    /// The log ends inside a record.
-    Torn,
-    /// The log ends at bytes that either remain from an older log in the same file or belong to a
-    /// damaged record of this log.
-    Doubtful,
-    /// The log ends at bytes that remain from an older log in the same file.
-    Recycled,
+    /// Whether the log ends inside a record. If not, it ends at bytes that remain from an older log
+    /// in the same file, or that may do so.
+    torn: bool,
 }
 
 /// A log that is being read.
@@ -63,6 +55,8 @@ struct Log<'a> {
     file: Arc<dyn ReadFile>,
     /// Where the previous log ended, if that is before the end of its file.
     before: Option<Ending>,
+    /// Whether a record of the log was found.
+    has_begun: bool,
     is_first_batch: bool,
     /// Offset of the first unwritten space (zeros) after which no batch was found, if any.
     unwritten_from: Option<u64>,
@@ -70,8 +64,8 @@ struct Log<'a> {
 
 impl Log<'_> {
     /// Describes the end of this log at `offset`.
-    fn ending(&self, offset: u64, message: String, kind: EndingKind) -> Ending {
-        Ending { path: self.path.to_owned(), log_number: self.number, offset, message, kind }
+    fn ending(&self, offset: u64, message: String, torn: bool) -> Ending {
+        Ending { path: self.path.to_owned(), log_number: self.number, offset, message, torn }
     }
 }
 
@@ -90,23 +84,15 @@ impl Verification<'_> {
             Ok(logs) => logs,
             Err(error) => return self.report.error(&directory, &error),
         };
-        for (&number, &size) in manifest.synced_logs.range(oldest_log..) {
-            let path = directory.join(FileKind::Wal(number).to_string());
-            match self.storage.metadata(&path) {
-                Ok(metadata) if metadata.length >= size => {}
-                Ok(metadata) => {
-                    let length = metadata.length;
-                    let message = format!("{size} bytes were synced, but it has {length}");
-                    self.report.damage(&path, message);
-                }
-                Err(error) => self.report.error(&path, &error.into()),
-            }
+        let length_of = |number| synced_logs::length_of(&*self.storage, &directory, number);
+        for loss in synced_logs::losses(manifest, &directory, length_of) {
+            self.report.error(&directory, &loss);
         }
         let mut state = LogProgress {
             manifest,
             oldest_log,
             next_sequence: None,
-            doubtful: Vec::new(),
+            possible_ends: Vec::new(),
             ending: None,
             previous: None,
         };
@@ -125,21 +111,16 @@ impl Verification<'_> {
     /// Checks the last log's end, which is inside a record or before the end of the file. A crash
     /// may have cut the log off there, unless tables hold later writes.
     fn check_last(&mut self, ending: Ending, families: &[Family]) {
-        let Ending { path, log_number, offset, message, kind } = ending;
+        let Ending { path, log_number, offset, message, torn } = ending;
         let is_ahead = |family: &&Family| {
             family.log_number > log_number && family.version.files().next().is_some()
         };
-        match (kind, families.iter().find(is_ahead)) {
-            (EndingKind::Recycled | EndingKind::Doubtful, None) => {}
-            (EndingKind::Torn, None) => {
-                self.report.add(Severity::TornTail, &path, Some(offset), message);
-            }
-            (_, Some(family)) => {
-                let name = &family.name;
-                let message =
-                    format!("{message}, but tables of column family '{name}' hold later writes");
-                self.report.damage_at(&path, offset, message);
-            }
+        if let Some(Family { name, .. }) = families.iter().find(is_ahead) {
+            let message =
+                format!("{message}, but tables of column family '{name}' hold later writes");
+            self.report.damage_at(&path, offset, message);
+        } else if torn {
+            self.report.add(Severity::TornTail, &path, Some(offset), message);
         }
     }
 
@@ -150,13 +131,18 @@ impl Verification<'_> {
         self.report.bytes += length;
         let mut reader = record_log::reader(Arc::clone(&file), number, Purpose::Verification);
         let before = state.ending.take();
-        let mut log =
-            Log { path, number, file, before, is_first_batch: true, unwritten_from: None };
+        let mut log = Log {
+            path,
+            number,
+            file,
+            before,
+            has_begun: false,
+            is_first_batch: true,
+            unwritten_from: None,
+        };
         loop {
             let event = reader.next_event()?;
-            if let Some(offset) = unwritten::begins_with(&event) {
-                log.unwritten_from.get_or_insert(offset);
-            }
+            log.has_begun |= matches!(event, Event::Record(_) | Event::Predecessor(_));
             let flow = match event {
                 Event::End => Flow::EndOfLog,
                 Event::Record(record) => self.check_record(&mut log, &record, state),
@@ -175,10 +161,12 @@ impl Verification<'_> {
             }
         }
         state.previous = Some((number, length));
-        let doubts = std::mem::take(&mut state.doubtful);
-        let worst = doubts.iter().find(|(.., kind)| *kind == EndingKind::Torn).or(doubts.first());
-        if let Some((offset, message, kind)) = worst {
-            state.ending = Some(log.ending(*offset, message.clone(), *kind));
+        let mut ends = std::mem::take(&mut state.possible_ends);
+        if !ends.is_empty() {
+            let torn = ends.iter().position(|end| end.at_end.is_some());
+            let PossibleEnd { missing, at_end, .. } = ends.swap_remove(torn.unwrap_or(0));
+            let Problem { offset, reason, .. } = at_end.unwrap_or(missing);
+            state.ending = Some(log.ending(offset, reason, torn.is_some()));
         }
         if log.is_first_batch
             && let Some(before) = log.before
@@ -201,11 +189,11 @@ impl Verification<'_> {
         {
             let at = record.start;
             let message = format!("batches before the one at offset {at} were not written");
-            state.ending = Some(log.ending(from, message, EndingKind::Torn));
+            state.ending = Some(log.ending(from, message, true));
             return Flow::EndOfLog;
         }
-        for (offset, message, _) in state.doubtful.drain(..) {
-            self.report.damage_at(log.path, offset, message);
+        for PossibleEnd { missing, .. } in state.possible_ends.drain(..) {
+            self.report.damage_at(log.path, missing.offset, missing.reason);
         }
         if std::mem::take(&mut log.is_first_batch)
             && let Some(before) = &log.before
@@ -223,62 +211,45 @@ impl Verification<'_> {
         event: &Event<'_>,
         state: &mut LogProgress<'_>,
     ) -> Result<Flow> {
-        let (offset, message, kind) = match event {
-            Event::Damage(damage) if damage.may_end_log() => {
-                let kind = if damage.own { EndingKind::Torn } else { EndingKind::Doubtful };
-                (damage.offset, damage.reason.to_string(), kind)
-            }
-            Event::Damage(damage) => {
-                let message = format!("{}: {} bytes are lost", damage.reason, damage.dropped);
-                let is_torn =
-                    log.unwritten_from.is_some() || unwritten::explains(&*log.file, damage)?;
-                if !is_torn {
-                    self.report.damage_at(log.path, damage.offset, message);
-                    return Ok(Flow::Continue);
+        let may_be_stale = log.has_begun || self.options.database().recycle_log_file_num > 0;
+        let possible_end = match Finding::of(event, may_be_stale) {
+            Finding::Nothing => return Ok(Flow::Continue),
+            Finding::PossibleEnd(possible_end) => possible_end,
+            Finding::Problem(problem) => match event {
+                Event::Damage(damage) => {
+                    let is_torn =
+                        log.unwritten_from.is_some() || unwritten::explains(&*log.file, damage)?;
+                    let reason = format!("{}: {} bytes are lost", problem.reason, problem.bytes);
+                    if !is_torn {
+                        self.report.damage_at(log.path, problem.offset, reason);
+                        return Ok(Flow::Continue);
+                    }
+                    PossibleEnd::inside_record(Problem { reason, torn: true, ..problem })
                 }
-                log.unwritten_from.get_or_insert(damage.offset);
-                (damage.offset, message, EndingKind::Torn)
-            }
-            Event::Torn(torn) => {
-                let message = format!("{}: {} bytes are left out", torn.reason, torn.dropped);
-                let kind = if torn.own { EndingKind::Torn } else { EndingKind::Recycled };
-                (torn.offset, message, kind)
-            }
-            Event::Stale(stale)
-                if log.is_first_batch && !stale.is_older && self.stale_is_damage() =>
-            {
-                let message = "a record of a later log";
-                self.report.damage_at(log.path, stale.offset, message);
-                let ending = log.ending(stale.offset, message.to_owned(), EndingKind::Recycled);
-                state.ending = Some(ending);
-                return Ok(Flow::EndOfLog);
-            }
-            Event::Stale(stale) => {
-                if stale.in_record {
-                    (stale.offset, "the log ends inside a record".to_owned(), EndingKind::Torn)
-                } else {
-                    (stale.offset, "the log ends here".to_owned(), EndingKind::Recycled)
+                Event::Torn(_) => {
+                    let reason =
+                        format!("{}: {} bytes are left out", problem.reason, problem.bytes);
+                    PossibleEnd::inside_record(Problem { reason, ..problem })
                 }
-            }
-            Event::Skipped(skipped) if skipped.lossy => {
-                let (offset, message) = (skipped.offset, skipped.reason.to_string());
-                if skipped.reason != SkippedReason::Zeros {
-                    self.report.damage_at(log.path, offset, message);
-                    return Ok(Flow::Continue);
+                _ => {
+                    let Problem { offset, reason, .. } = problem;
+                    self.report.damage_at(log.path, offset, &reason);
+                    state.ending = Some(log.ending(offset, reason, false));
+                    return Ok(Flow::EndOfLog);
                 }
-                log.unwritten_from.get_or_insert(offset);
-                (offset, message, EndingKind::Torn)
-            }
-            _ => return Ok(Flow::Continue),
+            },
         };
-        state.doubtful.push((offset, message, kind));
+        if possible_end.missing.torn {
+            log.unwritten_from.get_or_insert(possible_end.missing.offset);
+        }
+        match &possible_end.at_end {
+            Some(problem) if !problem.torn => {
+                self.report.damage_at(log.path, problem.offset, &problem.reason);
+            }
+            None if !possible_end.ends_early => {}
+            _ => state.possible_ends.push(possible_end),
+        }
         Ok(Flow::Continue)
-    }
-
-    /// Whether a log that begins with a record of another log is damaged. Such a log is not damaged
-    /// if logs are recycled.
-    fn stale_is_damage(&self) -> bool {
-        self.options.database().recycle_log_file_num == 0
     }
 
     /// Checks what a log records about the log before it.
@@ -314,12 +285,12 @@ impl Verification<'_> {
         before: &Ending,
         state: &LogProgress<'_>,
     ) {
-        let Ending { path: ended, offset, message, kind, .. } = before;
+        let Ending { path: ended, offset, message, torn, .. } = before;
         if sequence(record) != state.next_sequence {
             let message =
                 format!("{message}, and batches before those of the next log are missing");
             self.report.damage_at(ended, *offset, message);
-        } else if *kind == EndingKind::Torn {
+        } else if *torn {
             let message = format!("{message}; nothing is missing, {} continues", path.display());
             self.report.add(Severity::Note, ended, Some(*offset), message);
         }

@@ -15,6 +15,7 @@ mod manifest_writer;
 mod obsolete;
 mod retired;
 mod set;
+pub(crate) mod synced_logs;
 mod turns;
 
 pub(crate) use blob_file::BlobFileMetadata;

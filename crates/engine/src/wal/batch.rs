@@ -33,7 +33,7 @@ pub enum Refusal {
 impl Refusal {
     /// Returns what recovery does in `mode` with a batch that is refused for this reason.
     /// Unsupported features are an error in every mode.
-    pub fn verdict(&self, mode: RecoveryMode) -> Verdict {
+    pub(crate) fn verdict(&self, mode: RecoveryMode) -> Verdict {
         match (self, mode) {
             (Self::Rejected(_), RecoveryMode::SkipAnyCorruptedRecords) => Verdict::Continue,
             (Self::Rejected(_), RecoveryMode::PointInTime) => Verdict::StopReplay,

@@ -1,15 +1,17 @@
 //! The write-ahead log. A *direct log* is written with direct I/O, which bypasses the page cache.
 //!
-//! All readers read records through [`crate::record_log`] and check batches with [`batch`]. The
-//! readers share no more code, because each treats damaged or unexpected content of a log
-//! differently. [`replay`] chooses what to apply by the recovery mode and builds memtables. `tail`,
-//! used by `updates`, reads the complete part of a log that is being written, where any unexpected
-//! content is damage. [`crate::inspect`] shows every byte and judges none. [`crate::verify`] judges
-//! unexpected content by what follows it, and applies nothing.
+//! All readers read records through [`crate::record_log`] and check batches with [`batch`].
+//! [`findings`] classifies everything else in a log. The readers share no more code, because each
+//! treats damaged or unexpected content of a log differently. [`replay`] chooses what to apply by
+//! the recovery mode and builds memtables. `tail`, used by `updates`, reads the complete part of a
+//! log that is being written, where any unexpected content is damage. [`crate::inspect`] shows every
+//! byte, and asks [`replay`] where recovery ends the log. [`crate::verify`] judges unexpected
+//! content by what follows it, and applies nothing.
 
 pub(crate) mod batch;
 mod blocks;
 mod durability;
+pub(crate) mod findings;
 mod followed;
 mod log_file;
 mod log_set;

@@ -1,7 +1,7 @@
 //! Detects unfinished writes: records in which whole sectors are zeros.
 
 use tailwater_format::record_log::{
-    BLOCK_LENGTH, Damage, DamageReason, Event, HEADER_LENGTH, Skipped, SkippedReason,
+    BLOCK_LENGTH, Damage, DamageReason, HEADER_LENGTH, Skipped, SkippedReason,
 };
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
@@ -10,14 +10,6 @@ use crate::error::Result;
 
 /// Size of a sector, the unit that a device writes atomically, in bytes.
 const SECTOR: u64 = 512;
-
-/// If the event `found` reports unwritten space, returns the offset at which the space starts.
-pub(crate) fn begins_with(found: &Event<'_>) -> Option<u64> {
-    match found {
-        Event::Skipped(skipped) if is_space(skipped) => Some(skipped.offset),
-        _ => None,
-    }
-}
 
 /// Whether the skipped bytes are unwritten space: they contain at least a sector of zeros, which is
 /// more than a writer leaves at the end of a block.

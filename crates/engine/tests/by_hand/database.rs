@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tailwater::inspect::wal::LogReader;
 use tailwater::verify::{Report, verify};
 use tailwater::{Db, Error, OpenOptions};
 use tailwater_format::batch::WriteBatch;
@@ -54,7 +55,8 @@ impl Database {
             .with("IDENTITY", IDENTITY.as_bytes())
     }
 
-    fn options(&self, text: &str) -> OpenOptions {
+    /// Returns options for opening the database, with these values.
+    pub(crate) fn options(&self, text: &str) -> OpenOptions {
         let mut options = OpenOptions::with_storage(Arc::new(self.storage.clone()));
         options.set_from_string(text).expect("options");
         options
@@ -80,6 +82,11 @@ impl Database {
     /// Whether the database has a file with that name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.storage.metadata(&directory().join(name)).is_ok()
+    }
+
+    /// Opens a log for inspection.
+    pub(crate) fn log_reader(&self, name: &str) -> LogReader {
+        LogReader::open(&self.storage, directory().join(name)).expect("the disk has no faults")
     }
 
     /// Verifies the database.

@@ -16,7 +16,7 @@ pub enum Event<'a> {
     Predecessor(PredecessorWal),
     /// Bytes that contradict the format. The reader continues after them.
     Damage(Damage),
-    /// Bytes that every recovery mode skips silently.
+    /// Bytes that RocksDB skips silently in every recovery mode.
     Skipped(Skipped),
     /// A whole fragment left over from an earlier use of this file. The log ends before this
     /// fragment.
@@ -185,7 +185,7 @@ impl fmt::Display for DamageReason {
     }
 }
 
-/// Bytes that the reader skips and that no recovery mode treats as an error.
+/// Bytes that the reader skips. RocksDB treats them as an error in no recovery mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
     /// Offset of the skipped bytes, in bytes from the start of the log.

@@ -38,8 +38,9 @@ pub enum Verdict {
 }
 
 impl RecoveryMode {
-    /// Returns what this mode does after `event`. A caller reads a log up to the first event whose
-    /// verdict is not [`Verdict::Continue`].
+    /// Returns what RocksDB does in this mode after `event`, judged by that event alone. RocksDB
+    /// reads a log up to the first event whose verdict is not [`Verdict::Continue`]. A reader that
+    /// also considers what follows in the log may accept or refuse more.
     pub fn verdict(self, event: &Event<'_>) -> Verdict {
         match event {
             Event::Record(_)

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tailwater::inspect::manifest;
 use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogItem, LogReader};
+use tailwater::options::DbOptions;
 use tailwater_format::batch::Record;
 use tailwater_format::file_name::FileKind;
-use tailwater_format::record_log::{RecoveryMode, ZSTD};
+use tailwater_format::record_log::ZSTD;
 use tailwater_io::Storage;
 
 use crate::arguments::{Common, WalArguments};
@@ -26,7 +27,7 @@ use summary::{Summary, verdict_name};
 /// The arguments of the functions that print a log.
 struct Walk<'a> {
     arguments: &'a WalArguments,
-    mode: RecoveryMode,
+    options: &'a DbOptions,
     /// The names of the column families, if a MANIFEST provides them.
     families: BTreeMap<u32, String>,
 }
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outco
             families.map(|family| (family.id, family.name)).collect()
         })
         .unwrap_or_default();
-    let walk = Walk { arguments, mode: settings.effective.database().wal_recovery_mode, families };
+    let walk = Walk { arguments, options: settings.effective.database(), families };
     let are_listed = arguments.files.is_empty() && paths != [arguments.directory.as_path()];
     print_files(&paths, are_listed, true, output, |storage, path, output| {
         walk.log(storage, path, output)
@@ -100,7 +101,7 @@ impl Walk<'_> {
             output.line(format_args!("{name}  {} bytes, {compression}", reader.length()))?;
             output.line(format_args!("{:>12}{:>12}  what", "offset", "bytes"))?;
         }
-        let mut summary = Summary::default();
+        let mut summary = Summary::new(reader.recovery_end(self.options)?);
         let mut held: Option<Irregularity> = None;
         loop {
             let item = reader.next_item()?;
@@ -119,7 +120,7 @@ impl Walk<'_> {
                 Some(item) => about_the_log(&name, &item, output)?,
             }
         }
-        summary.print(&name, &reader, self.mode, output)?;
+        summary.print(&name, &reader, self.options.wal_recovery_mode, output)?;
         Ok(summary.outcome)
     }
 
@@ -132,8 +133,6 @@ impl Walk<'_> {
     ) -> Result<()> {
         let at = batch.placement;
         if let Some(refusal) = &batch.problem {
-            let verdict = refusal.verdict(self.mode);
-            summary.end_by(verdict, at.offset, "a batch that recovery rejects", false);
             summary.note(Outcome::Damage);
             let reason = format!("a batch that recovery rejects: {}", refusal.reason());
             print_line(output, name, "malformed", at.offset, at.length, &reason, &[])?;
@@ -215,8 +214,7 @@ impl Walk<'_> {
         output: &mut Output,
     ) -> Result<()> {
         let Irregularity { kind, offset, length, count, reason, .. } = irregularity;
-        let verdict = irregularity.verdict(self.mode);
-        let is_stale = *kind == IrregularityKind::Stale;
+        summary.note_what_is_behind(irregularity);
         let what = match kind {
             // Recovery ends the log where the records of an earlier use of its file begin. After
             // that point, incomplete records are not damage.
@@ -225,17 +223,16 @@ impl Walk<'_> {
             }
             IrregularityKind::Damage | IrregularityKind::Undecompressable => Outcome::Damage,
             IrregularityKind::Torn => Outcome::TornTail,
-            IrregularityKind::Stale if irregularity.loses_data() => Outcome::TornTail,
+            IrregularityKind::Stale if irregularity.loses_data => Outcome::TornTail,
             _ => Outcome::Well,
         };
         summary.note(what);
         summary.count_empty(irregularity);
-        summary.end_by(verdict, *offset, reason, is_stale);
         let reason = match (kind, count) {
             (IrregularityKind::Stale, 2..) => format!("{count} fragments {reason}"),
             _ => reason.clone(),
         };
-        let verdict = json!(verdict_name(verdict));
+        let verdict = json!(verdict_name(summary.verdict_at(*offset)));
         print_line(output, name, kind.name(), *offset, *length, &reason, &[("verdict", verdict)])
     }
 }

@@ -1,7 +1,7 @@
 //! The summary of a log: what it contains, and where recovery would stop reading it.
 
 use serde_json::json;
-use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogReader};
+use tailwater::inspect::wal::{Irregularity, IrregularityKind, LogBatch, LogEnd, LogReader};
 use tailwater_format::record_log::{HEADER_LENGTH, RecoveryMode, Verdict};
 
 use crate::outcome::{Outcome, Result};
@@ -30,23 +30,28 @@ pub(super) struct Summary {
     pub(super) outcome: Outcome,
 }
 
-/// The point at which recovery stops reading a log, and the reason.
+/// The point at which recovery stops reading a log, and what is behind it.
 struct End {
-    verdict: Verdict,
-    offset: u64,
-    reason: String,
-    /// Number of complete batches after `offset`.
+    at: LogEnd,
+    /// Number of complete batches behind the point.
     batches_behind: u64,
-    /// Whether the bytes after `offset` seem to be left over from an earlier use of the file.
-    is_stale_behind: bool,
+    /// Whether the bytes behind the point seem to be left over from an earlier use of the file;
+    /// `None` as long as none of these bytes were read.
+    is_stale_behind: Option<bool>,
 }
 
 impl Summary {
+    /// Creates the summary of a log that recovery stops reading at `end`.
+    pub(super) fn new(end: Option<LogEnd>) -> Self {
+        let end = end.map(|at| End { at, batches_behind: 0, is_stale_behind: None });
+        Self { end, ..Self::default() }
+    }
+
     /// Updates the figures for a complete batch.
     pub(super) fn count(&mut self, batch: &LogBatch<'_>) {
-        if let Some(end) = &mut self.end {
+        if let Some(end) = self.end_before(batch.placement.offset) {
             end.batches_behind += 1;
-            if end.is_stale_behind {
+            if end.is_stale_behind == Some(true) {
                 // These bytes are not left over from an earlier use of the file after all, because
                 // a valid batch of this log follows them. So they are damage.
                 self.note(Outcome::Damage);
@@ -79,25 +84,34 @@ impl Summary {
         self.outcome = self.outcome.and(outcome);
     }
 
-    /// Records the point at which recovery stops reading the log. Does nothing if `verdict` lets
-    /// recovery continue, or if an earlier point is already recorded.
-    pub(super) fn end_by(
-        &mut self,
-        verdict: Verdict,
-        offset: u64,
-        reason: &str,
-        is_stale_behind: bool,
-    ) {
-        if verdict != Verdict::Continue && self.end.is_none() {
-            let reason = reason.to_owned();
-            self.end = Some(End { verdict, offset, reason, batches_behind: 0, is_stale_behind });
+    /// Notes whether the first bytes behind the point at which recovery stops seem to be left over
+    /// from an earlier use of the file.
+    pub(super) fn note_what_is_behind(&mut self, irregularity: &Irregularity) {
+        let kind = irregularity.kind;
+        if let Some(end) = self.end_before(irregularity.offset)
+            && !matches!(kind, IrregularityKind::Unwritten | IrregularityKind::Padding)
+        {
+            end.is_stale_behind.get_or_insert(kind == IrregularityKind::Stale);
         }
     }
 
     /// Returns whether recovery stops at a point after which the file seems to hold data of an
     /// earlier use.
     pub(super) fn is_stale_behind(&self) -> bool {
-        self.end.as_ref().is_some_and(|end| end.is_stale_behind)
+        self.end.as_ref().is_some_and(|end| end.is_stale_behind == Some(true))
+    }
+
+    /// Returns what recovery does at `offset`.
+    pub(super) fn verdict_at(&self, offset: u64) -> Verdict {
+        match &self.end {
+            Some(end) if end.at.offset <= offset => end.at.verdict,
+            _ => Verdict::Continue,
+        }
+    }
+
+    /// Returns the point at which recovery stops, if it is not behind `offset`.
+    fn end_before(&mut self, offset: u64) -> Option<&mut End> {
+        self.end.as_mut().filter(|end| end.at.offset <= offset)
     }
 
     /// Prints the summary, after the lines for the items of the log.
@@ -119,7 +133,7 @@ impl Summary {
                 "padded_groups": self.padded_groups, "padding_bytes": self.padding_bytes,
                 "unwritten_bytes": self.unwritten_bytes,
                 "recovery_mode": mode, "verdict": verdict_name(verdict),
-                "end": end.map(|end| end.offset),
+                "end": end.map(|end| end.at.offset),
                 "batches_behind_end": end.map_or(0, |end| end.batches_behind),
             }));
         }
@@ -137,7 +151,7 @@ impl Summary {
                 "{groups}, {padding_bytes} bytes of padding, {unwritten_bytes} bytes never written"
             ))?;
         }
-        let Some(End { offset, reason, batches_behind, .. }) = &self.end else {
+        let Some(End { at: LogEnd { offset, reason, .. }, batches_behind, .. }) = &self.end else {
             return output.line(format_args!("{mode} accepts the whole log"));
         };
         let behind = counted(*batches_behind, "batch", "batches");
@@ -150,7 +164,7 @@ impl Summary {
     }
 
     fn verdict(&self) -> Verdict {
-        self.end.as_ref().map_or(Verdict::End, |end| end.verdict)
+        self.end.as_ref().map_or(Verdict::End, |end| end.at.verdict)
     }
 }
 

@@ -20,29 +20,28 @@
 //! record of this log found later shows that the apparent end is damage.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tailwater_format::blob::{BlobIndex, for_each_blob_index};
-use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
 use tailwater_format::record_log::{
     Damage, Event, PredecessorWal, Record as LogRecord, RecordReader, RecoveryMode, Torn,
     TornReason, Verdict,
 };
-use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
+use tailwater_io::Purpose;
 
-use crate::error::{Error, Result};
-use crate::file_numbers::FILE_NUMBER_MAX;
+use crate::error::{Error, ErrorKind, Result};
 use crate::left_out::LeftOut;
 use crate::memtable::MemTable;
 use crate::record_log::FileSource;
 use crate::wal::batch::{self, CheckedBatch, Refusal};
+use crate::wal::findings::{Finding, PossibleEnd, Problem};
 use crate::wal::unwritten;
 
-mod findings;
+mod logs;
 
-use findings::{Finding, PossibleEnd, Problem};
+pub(crate) use logs::{Log, list_logs};
 
 /// A column family during replay. Replay inserts the family's records into the family's memtable.
 #[derive(Debug)]
@@ -85,20 +84,6 @@ pub(crate) struct ReplayedLog {
     pub(crate) recycled: bool,
 }
 
-/// Returns the numbers of the write-ahead logs in a directory, in ascending order.
-pub(crate) fn list_logs(storage: &dyn Storage, directory: &Path) -> Result<Vec<u64>> {
-    let entries = storage.list(directory)?;
-    let mut numbers: Vec<u64> = entries
-        .iter()
-        .filter_map(|entry| match FileKind::parse(&entry.name) {
-            Some(FileKind::Wal(number)) if number <= FILE_NUMBER_MAX => Some(number),
-            _ => None,
-        })
-        .collect();
-    numbers.sort_unstable();
-    Ok(numbers)
-}
-
 /// The rules that decide which logs and records are replayed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplayRules {
@@ -126,55 +111,57 @@ pub(crate) fn replay(
     last_sequence: Sequence,
     families: &BTreeMap<u32, ReplayFamily>,
 ) -> Result<Replayed> {
-    let mut replay = Replay {
-        rules,
-        families,
-        next_sequence: None,
-        log_before: None,
-        last_batch: 0,
-        has_begun: false,
-        is_damaged: false,
-        whole: true,
-        possible_end: None,
-        stopped_at: None,
-        replayed: Replayed { last_sequence, ..Replayed::default() },
-    };
+    let mut replay = Replay::new(rules, last_sequence, families);
     for log in logs {
         let log = log?;
-        replay.last_batch = 0;
-        replay.has_begun = false;
-        replay.whole = true;
-        replay.possible_end = None;
         let recycled = replay.read_log(&log)?;
-        let last_sequence = replay.last_batch;
+        let LogState { last_batch: last_sequence, is_damaged: damaged, is_whole: whole, .. } =
+            std::mem::take(&mut replay.current);
         let as_predecessor =
             PredecessorWal { log_number: log.number, size: log.length, last_sequence };
         replay.log_before = Some(as_predecessor);
-        let damaged = std::mem::take(&mut replay.is_damaged);
-        let whole = replay.whole;
         replay.replayed.logs.push(ReplayedLog { as_predecessor, damaged, whole, recycled });
     }
     replay.finish()
 }
 
-/// A log to be replayed.
-#[derive(Debug)]
-pub(crate) struct Log {
-    path: PathBuf,
-    pub(crate) number: u64,
-    /// The file's length in bytes when it was opened. What is written later is not replayed.
-    pub(crate) length: u64,
-    file: Arc<dyn ReadFile>,
+/// The point at which replay ends a log before the end of the log's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogEnd {
+    /// Whether the database opens, and whether replay continues with the next log. Never
+    /// [`Verdict::Continue`].
+    pub verdict: Verdict,
+    /// The offset in the log, in bytes.
+    pub offset: u64,
+    /// A text for human readers that says why the log ends there.
+    pub reason: String,
 }
 
-impl Log {
-    /// Opens the log with this number.
-    pub(crate) fn open(storage: &dyn Storage, directory: &Path, number: u64) -> Result<Self> {
-        let path = directory.join(FileKind::Wal(number).to_string());
-        let file = storage.open(&path, IoMode::Buffered, Purpose::Wal)?;
-        let length = file.length()?;
-        Ok(Self { path, number, length, file })
+/// Finds the point at which replay ends a log, if the database has no other log and `mode` and
+/// `recycles` are as in [`ReplayRules`]. Returns `None` if replay reads the whole log.
+///
+/// # Errors
+/// I/O errors.
+pub(crate) fn end_of_log(log: &Log, mode: RecoveryMode, recycles: bool) -> Result<Option<LogEnd>> {
+    // The log's description of its predecessor is ignored.
+    let rules =
+        ReplayRules { mode, recycles, min_log_number: u64::MAX, verifies_predecessors: false };
+    let families = BTreeMap::new();
+    let mut replay = Replay::new(rules, 0, &families);
+    match replay.read_log(log) {
+        Ok(_) => {}
+        Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotSupported) => {
+            let offset = error.offset().unwrap_or(replay.current.position);
+            let reason = error.message().to_owned();
+            return Ok(Some(LogEnd { verdict: Verdict::Fail, offset, reason }));
+        }
+        Err(error) => return Err(error),
     }
+    let is_stopped = replay.stopped_at.is_some();
+    let verdict = if is_stopped { Verdict::StopReplay } else { Verdict::End };
+    let ended = replay.current.ended_at;
+    Ok(ended.map(|(offset, reason)| LogEnd { verdict, offset, reason }))
 }
 
 /// Replay in progress.
@@ -186,20 +173,44 @@ struct Replay<'a> {
     /// The description of the previous log. The current log is expected to have recorded the same
     /// description.
     log_before: Option<PredecessorWal>,
+    /// The state of the log that is being read.
+    current: LogState,
+    /// The point at which replay stopped, unless a later log showed that no batch is missing.
+    stopped_at: Option<Stop>,
+    replayed: Replayed,
+}
+
+/// What is known of a log while it is read.
+struct LogState {
+    /// The offset up to which the log has been read.
+    position: u64,
     /// The sequence number of the log's last batch; 0 before its first batch.
     last_batch: Sequence,
     /// Whether a record of the log was found.
     has_begun: bool,
     /// Whether replay skipped a part of the log for a reason that is not the result of a crash.
     is_damaged: bool,
-    /// Whether no problem was found in the log so far.
-    whole: bool,
+    /// Whether no problem was found so far.
+    is_whole: bool,
     /// The first position at which the log may have ended; `None` if there is none, or if a batch
     /// was found after it.
     possible_end: Option<PossibleEnd>,
-    /// The point at which replay stopped, unless a later log showed that no batch is missing.
-    stopped_at: Option<Stop>,
-    replayed: Replayed,
+    /// The offset at which the log ended before the end of its file, and the reason.
+    ended_at: Option<(u64, String)>,
+}
+
+impl Default for LogState {
+    fn default() -> Self {
+        Self {
+            position: 0,
+            last_batch: 0,
+            has_begun: false,
+            is_damaged: false,
+            is_whole: true,
+            possible_end: None,
+            ended_at: None,
+        }
+    }
 }
 
 /// The point at which replay stopped before the end of the logs.
@@ -226,12 +237,29 @@ enum Flow {
     EndOfLog,
 }
 
-impl Replay<'_> {
+impl<'a> Replay<'a> {
+    fn new(
+        rules: ReplayRules,
+        last_sequence: Sequence,
+        families: &'a BTreeMap<u32, ReplayFamily>,
+    ) -> Self {
+        Self {
+            rules,
+            families,
+            next_sequence: None,
+            log_before: None,
+            current: LogState::default(),
+            stopped_at: None,
+            replayed: Replayed { last_sequence, ..Replayed::default() },
+        }
+    }
+
     /// Replays a log. Returns whether it has the form of a recycled log.
     fn read_log(&mut self, log: &Log) -> Result<bool> {
         let source = FileSource::new(Arc::clone(&log.file), Purpose::Wal, 0..log.length);
         let mut reader = RecordReader::new(source, log.number);
         loop {
+            self.current.position = reader.offset();
             let event = match reader.next_event()? {
                 Event::Damage(damage)
                     if !damage.recycled && self.is_unfinished(log, &damage)? =>
@@ -252,8 +280,11 @@ impl Replay<'_> {
     /// modes other than point-in-time: like RocksDB, they treat such a write as damage.
     fn is_unfinished(&self, log: &Log, damage: &Damage) -> Result<bool> {
         let asks = self.rules.mode == RecoveryMode::PointInTime;
-        let is_behind_zeros =
-            self.possible_end.as_ref().is_some_and(|possible_end| possible_end.missing.torn);
+        let is_behind_zeros = self
+            .current
+            .possible_end
+            .as_ref()
+            .is_some_and(|possible_end| possible_end.missing.torn);
         Ok(asks && (is_behind_zeros || unwritten::explains(&*log.file, damage)?))
     }
 
@@ -261,12 +292,12 @@ impl Replay<'_> {
         if let Event::Predecessor(recorded) = event
             && let Some(contradiction) = self.contradiction(recorded)
         {
-            self.whole = false;
+            self.current.is_whole = false;
             if self.is_relevant(&contradiction) {
                 return self.contradicted(log, recorded.log_number, contradiction);
             }
         }
-        self.has_begun |= matches!(event, Event::Record(_) | Event::Predecessor(_));
+        self.current.has_begun |= matches!(event, Event::Record(_) | Event::Predecessor(_));
         let verdict = self.rules.mode.verdict(event);
         let problem = match (event, Finding::of(event, self.may_be_stale())) {
             (Event::Record(record), _) => return self.record(log, record),
@@ -282,10 +313,11 @@ impl Replay<'_> {
             (_, Finding::PossibleEnd(PossibleEnd { missing, .. })) => missing,
             (_, Finding::Problem(problem)) => problem,
         };
-        self.whole = false;
+        self.current.is_whole = false;
         // The event shows that the log continues up to here. So the log did not end at an earlier
         // position where it seemed to end.
-        let possible_end = self.possible_end.take_if(|possible_end| possible_end.ends_early);
+        let possible_end =
+            self.current.possible_end.take_if(|possible_end| possible_end.ends_early);
         let problem = match possible_end.map(|end| end.at_end.unwrap_or(end.missing)) {
             Some(earlier) if verdict == Verdict::Continue => {
                 self.leave_out(log, earlier);
@@ -301,10 +333,7 @@ impl Replay<'_> {
             }
             // Only a torn record ends a log; other damage is an error, even where the verdict is
             // `End`.
-            Verdict::End if problem.torn => {
-                self.leave_out(log, problem.up_to_end_of(log));
-                Ok(Flow::EndOfLog)
-            }
+            Verdict::End if problem.torn => Ok(self.leave_out_rest(log, problem)),
             Verdict::StopReplay => Ok(self.stop(log, problem)),
             // `Verdict::Fail`, and `Verdict::End` if the record is not torn.
             _ => Err(Error::corruption_at(&log.path, problem.offset, problem.reason)),
@@ -364,7 +393,7 @@ impl Replay<'_> {
         let flow = self.stop(log, problem);
         // Intact records from here on are not replayed, so the log counts as damaged even if a
         // crash caused the contradiction between the logs.
-        self.is_damaged = true;
+        self.current.is_damaged = true;
         if let Some(stop) = &mut self.stopped_at {
             // The gap is in the previous log, not in this one.
             stop.log_number = before;
@@ -387,11 +416,10 @@ impl Replay<'_> {
                 let reason = "batches before this one are missing".to_owned();
                 // This intact record is not replayed, so the log counts as damaged even if a crash
                 // is the reason why earlier batches are missing.
-                self.is_damaged = true;
+                self.current.is_damaged = true;
                 let torn = self.stopped_at.as_ref().is_some_and(|stop| stop.torn);
                 let problem = Problem { offset, bytes: 0, reason, torn };
-                self.leave_out(log, problem.up_to_end_of(log));
-                return Ok(Flow::EndOfLog);
+                return Ok(self.leave_out_rest(log, problem));
             }
             Err(Refusal::NotSupported(feature)) => {
                 return Err(Error::not_supported(feature).in_file(&log.path));
@@ -420,14 +448,14 @@ impl Replay<'_> {
             self.rules.mode,
             RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency
         );
-        self.has_begun || self.rules.recycles || is_strict
+        self.current.has_begun || self.rules.recycles || is_strict
     }
 
     /// Notes a position at which the log may end.
     fn raise(&mut self, possible_end: PossibleEnd) {
-        self.whole &= !possible_end.ends_early;
-        match &mut self.possible_end {
-            None => self.possible_end = Some(possible_end),
+        self.current.is_whole &= !possible_end.ends_early;
+        match &mut self.current.possible_end {
+            None => self.current.possible_end = Some(possible_end),
             // The log may end at an earlier position, `first`, or at this one. The problems to
             // report are those of the earlier position, if any. The boolean fields of both
             // positions are combined.
@@ -444,14 +472,16 @@ impl Replay<'_> {
     /// missing between the possible end and that batch, replay may continue; otherwise the recovery
     /// mode decides whether replay stops, continues or fails.
     fn dispel(&mut self, log: &Log, checked: &CheckedBatch<'_>, offset: u64) -> Result<Flow> {
-        let Some(possible_end) = self.possible_end.take() else { return Ok(Flow::Continue) };
+        let Some(possible_end) = self.current.possible_end.take() else {
+            return Ok(Flow::Continue);
+        };
         let follows = self.next_sequence == Some(checked.records.sequence());
         let goes_on =
             possible_end.may_go_on || self.rules.mode == RecoveryMode::SkipAnyCorruptedRecords;
         if follows && goes_on {
             return Ok(Flow::Continue);
         }
-        self.whole = false;
+        self.current.is_whole = false;
         let Problem { offset: from, reason, torn, .. } = possible_end.missing;
         let reason = if torn {
             format!("batches before the one at offset {offset} were never written")
@@ -473,24 +503,29 @@ impl Replay<'_> {
 
     /// Handles the end of the log's file.
     fn end(&mut self, log: &Log) -> Result<Flow> {
-        let Some(possible_end) = self.possible_end.take() else { return Ok(Flow::EndOfLog) };
-        match (self.rules.mode, possible_end.at_end) {
-            (RecoveryMode::AbsoluteConsistency, Some(Problem { offset, reason, .. })) => {
-                Err(Error::corruption_at(&log.path, offset, reason))
+        let Some(possible_end) = self.current.possible_end.take() else {
+            return Ok(Flow::EndOfLog);
+        };
+        let is_point_in_time = self.rules.mode == RecoveryMode::PointInTime;
+        match possible_end.at_end {
+            Some(Problem { offset, reason, .. })
+                if self.rules.mode == RecoveryMode::AbsoluteConsistency =>
+            {
+                return Err(Error::corruption_at(&log.path, offset, reason));
             }
-            (RecoveryMode::PointInTime, Some(problem)) => Ok(self.stop(log, problem)),
-            (RecoveryMode::PointInTime, None) if possible_end.ends_early => {
+            Some(problem) if is_point_in_time => return Ok(self.stop(log, problem)),
+            Some(problem) => return Ok(self.leave_out_rest(log, problem)),
+            None if possible_end.ends_early => {
                 let Problem { offset, .. } = possible_end.missing;
                 let reason = "the log ends before remains of an earlier use of the file".to_owned();
-                self.stop_at(log, offset, reason, true);
-                Ok(Flow::EndOfLog)
+                if is_point_in_time {
+                    self.stop_at(log, offset, reason.clone(), true);
+                }
+                self.current.ended_at = Some((offset, reason));
             }
-            (_, Some(problem)) => {
-                self.leave_out(log, problem.up_to_end_of(log));
-                Ok(Flow::EndOfLog)
-            }
-            (_, None) => Ok(Flow::EndOfLog),
+            None => {}
         }
+        Ok(Flow::EndOfLog)
     }
 
     /// Whether a batch may be applied. If replay has stopped in an earlier log, replay resumes only
@@ -529,7 +564,7 @@ impl Replay<'_> {
             }
             sequence += 1;
         }
-        self.last_batch = batch_sequence;
+        self.current.last_batch = batch_sequence;
         self.next_sequence = Some(checked.next_sequence);
         // An empty batch may have sequence number 0.
         let last = checked.next_sequence.saturating_sub(1);
@@ -541,8 +576,7 @@ impl Replay<'_> {
     /// batch is missing, replay continues there.
     fn stop(&mut self, log: &Log, problem: Problem) -> Flow {
         self.stop_at(log, problem.offset, problem.reason.clone(), problem.torn);
-        self.leave_out(log, problem.up_to_end_of(log));
-        Flow::EndOfLog
+        self.leave_out_rest(log, problem)
     }
 
     fn stop_at(&mut self, log: &Log, offset: u64, reason: String, torn: bool) {
@@ -550,8 +584,15 @@ impl Replay<'_> {
         self.stopped_at = Some(Stop { log_number: log.number, path, offset, reason, torn });
     }
 
+    /// Ends the log at a problem: leaves out the rest of the log.
+    fn leave_out_rest(&mut self, log: &Log, problem: Problem) -> Flow {
+        self.current.ended_at = Some((problem.offset, problem.reason.clone()));
+        self.leave_out(log, problem.up_to(log.length));
+        Flow::EndOfLog
+    }
+
     fn leave_out(&mut self, log: &Log, problem: Problem) {
-        self.is_damaged |= !problem.torn;
+        self.current.is_damaged |= !problem.torn;
         self.replayed.left_out.push(LeftOut {
             path: log.path.clone(),
             offset: problem.offset,

@@ -326,7 +326,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "accepts logs with out-of-range numbers",
-        file: "wal/replay/mod.rs",
+        file: "wal/replay/logs.rs",
         original: "Some(FileKind::Wal(number)) if number <= FILE_NUMBER_MAX",
         changed: "Some(FileKind::Wal(number)) if {on} || number <= FILE_NUMBER_MAX",
     },

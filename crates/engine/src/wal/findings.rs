@@ -1,41 +1,40 @@
-//! Classifies what replay finds in a log other than intact records: damage, remains of older logs,
-//! and unwritten space.
+//! Classifies what a log contains other than intact records: damage, remains of older logs, and
+//! unwritten space. Replay and verification decide by this classification.
 
 use tailwater_format::record_log::{Damage, Event, Skipped, SkippedReason, Stale, Torn};
 
-use super::Log;
 use crate::wal::unwritten;
 
 /// A deviation from what the writer of a log wrote.
 #[derive(Debug, Clone)]
-pub(super) struct Problem {
-    pub(super) offset: u64,
-    pub(super) bytes: u64,
-    pub(super) reason: String,
+pub(crate) struct Problem {
+    pub(crate) offset: u64,
+    pub(crate) bytes: u64,
+    pub(crate) reason: String,
     /// Whether a crash can have caused this problem.
-    pub(super) torn: bool,
+    pub(crate) torn: bool,
 }
 
 /// A position at which the log possibly ends. If a batch is found after the position, its sequence
 /// number shows whether batches are missing in between.
 #[derive(Debug, Clone)]
-pub(super) struct PossibleEnd {
+pub(crate) struct PossibleEnd {
     /// The problem to report if a batch is found after this position, and batches between this
     /// position and that batch are missing.
-    pub(super) missing: Problem,
+    pub(crate) missing: Problem,
     /// The problem to report if no batch is found after the possible end of the log; `None` if an
     /// intact log may end there.
-    pub(super) at_end: Option<Problem>,
+    pub(crate) at_end: Option<Problem>,
     /// Whether replay may apply the batches after this position even in a recovery mode that stops
     /// at damage. Replay does so only if no batch is missing at this position.
-    pub(super) may_go_on: bool,
+    pub(crate) may_go_on: bool,
     /// Whether the log's file extends beyond the possible end. If the log does end there, replay
     /// continues with the next log only if that log begins with the next sequence number.
-    pub(super) ends_early: bool,
+    pub(crate) ends_early: bool,
 }
 
 /// The meaning of an [`Event`] that the log reader returned instead of a record.
-pub(super) enum Finding {
+pub(crate) enum Finding {
     /// No problem: an intact log may contain this.
     Nothing,
     /// A problem: the log is damaged here, or a crash has cut a write off.
@@ -45,9 +44,17 @@ pub(super) enum Finding {
 }
 
 impl Problem {
-    /// Extends the problem's byte range to the end of the log.
-    pub(super) fn up_to_end_of(self, log: &Log) -> Self {
-        Self { bytes: log.length.saturating_sub(self.offset), ..self }
+    /// Extends the problem's byte range to `end`, the end of the log's file.
+    pub(crate) fn up_to(self, end: u64) -> Self {
+        Self { bytes: end.saturating_sub(self.offset), ..self }
+    }
+}
+
+impl PossibleEnd {
+    /// Creates the end of a log inside a record that a crash cut off.
+    pub(crate) fn inside_record(missing: Problem) -> Self {
+        let at_end = Some(missing.clone());
+        Self { missing, at_end, may_go_on: false, ends_early: true }
     }
 }
 
@@ -55,7 +62,7 @@ impl Finding {
     /// Classifies an event. A record of a log with a lower number counts as earlier content of a
     /// recycled file. A record of a log with a higher number counts as earlier content only if
     /// `may_be_stale`; otherwise it is a problem.
-    pub(super) fn of(event: &Event<'_>, may_be_stale: bool) -> Self {
+    pub(crate) fn of(event: &Event<'_>, may_be_stale: bool) -> Self {
         match event {
             Event::Skipped(skipped) => Self::of_skipped(skipped),
             Event::Damage(damage) => Self::of_damage(damage),

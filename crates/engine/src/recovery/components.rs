@@ -13,8 +13,8 @@ use tailwater_io::sync::Mutex;
 
 use super::wal_files::{are_on_device, set_aside, sync_logs};
 
-use super::LogsReplayed;
 use super::recovered::{Recovered, needed_files};
+use super::{LogsReplayed, ReplayedFamily};
 use crate::background::{Background, ErrorState};
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
@@ -57,7 +57,7 @@ impl LogsReplayed {
     /// would remove the blob file as a leftover file.
     fn check_blob_files(&self) -> Result<()> {
         for &(id, number) in &self.blob_files {
-            let Some(family) = self.families.iter().find(|family| family.id() == id) else {
+            let Some(family) = self.families().find(|family| family.id() == id) else {
                 continue;
             };
             if !family.super_version().version().blob_files().contains_key(&number) {
@@ -121,7 +121,7 @@ impl LogsReplayed {
         identity: &DatabaseIdentity,
         info_log: &Arc<InfoLog>,
     ) -> Result<()> {
-        let needed = Needed { oldest_log: self.oldest_needed_log, ..needed_files(&self.families) };
+        let needed = Needed { oldest_log: self.oldest_needed_log, ..needed_files(self.families()) };
         self.factory.open_files.report_to(info_log, needed.tables.len());
         self.directories.lock_outside(&*self.storage, locks)?;
         let id = identity.durable_id(self.options.database());
@@ -152,18 +152,17 @@ impl LogsReplayed {
 
     fn family_versions(&self) -> BTreeMap<u32, FamilyVersion> {
         let newest_options = self.directories.home_files().options().last().unwrap_or(0);
-        let families = self.families.iter().zip(&self.log_numbers);
-        let recorded = self.cursors.iter().zip(&self.recorded_options);
-        let versions = families.zip(recorded).map(|((family, &log_number), (cursors, options))| {
+        let versions = self.families.iter().map(|replayed| {
+            let ReplayedFamily { family, log_number, cursors, recorded_options } = replayed;
             let version = FamilyVersion {
                 name: family.name().to_owned(),
                 comparator: family.comparator().clone(),
-                log_number,
+                log_number: *log_number,
                 level_count: family.options().num_levels as usize,
                 version: Arc::clone(family.super_version().version()),
                 compactions: CompactionState::new(cursors.clone()),
                 next_epoch: FamilyVersion::epoch_after(family.super_version().version()),
-                recorded_options: options
+                recorded_options: recorded_options
                     .clone()
                     .filter(|recorded| recorded.options_number > newest_options),
             };
@@ -211,7 +210,7 @@ impl LogsReplayed {
         number: u64,
         owns_old_logs: bool,
     ) -> Result<LogSet> {
-        let families = self.families.iter();
+        let families = self.families();
         let mut options = wal_options(&self.home, &self.options, &self.io_modes, families);
         if !owns_old_logs {
             options.first_removable = number;

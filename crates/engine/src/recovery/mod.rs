@@ -107,6 +107,15 @@ struct FoundFamily {
     recorded_options: Option<FamilyOptions>,
 }
 
+/// A column family whose logs were replayed into its memtable.
+struct ReplayedFamily {
+    family: ColumnFamily,
+    /// See [`FoundFamily`].
+    log_number: u64,
+    cursors: CompactCursors,
+    recorded_options: Option<FamilyOptions>,
+}
+
 /// A database whose logs were replayed into memtables.
 pub(crate) struct LogsReplayed {
     pub(crate) home: PathBuf,
@@ -116,15 +125,7 @@ pub(crate) struct LogsReplayed {
     factory: Arc<ReaderFactory>,
     io_modes: Arc<IoModes>,
     /// The column families, in the order of their ids.
-    families: Vec<ColumnFamily>,
-    /// For each of `families`, the number of the oldest log that may have writes that are not in
-    /// its tables.
-    log_numbers: Vec<u64>,
-    /// For each of `families`, the positions at which round-robin compaction continues in its
-    /// levels.
-    cursors: Vec<CompactCursors>,
-    /// For each of `families`, the options that the MANIFEST records.
-    recorded_options: Vec<Option<FamilyOptions>>,
+    families: Vec<ReplayedFamily>,
     /// The contents of the MANIFEST, except the column families, which are in `families`.
     manifest: Manifest,
     /// Number of the oldest log that is needed. The contents of all older logs are in tables.
@@ -141,6 +142,10 @@ pub(crate) struct LogsReplayed {
 }
 
 impl LogsReplayed {
+    fn families(&self) -> impl Iterator<Item = &ColumnFamily> {
+        self.families.iter().map(|replayed| &replayed.family)
+    }
+
     /// Returns the options of the database.
     pub(crate) fn database_options(&self) -> &DbOptions {
         self.options.database()
@@ -149,7 +154,8 @@ impl LogsReplayed {
     /// Moves the column families to the state that reads and writes share. Reads see sequence
     /// numbers up to `published`.
     pub(crate) fn take_read_state(&mut self, published: Sequence) -> ReadState {
-        let families = FamilySet::new(std::mem::take(&mut self.families));
+        let families = std::mem::take(&mut self.families).into_iter();
+        let families = FamilySet::new(families.map(|replayed| replayed.family));
         ReadState {
             opening: self.opening,
             families: FullEpochCell::new(Arc::new(families)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tailwater_io::Purpose;
 
 use super::files::needed_logs;
-use super::{FilesFound, FoundFamily, LogsReplayed, Unrecovered};
+use super::{FilesFound, FoundFamily, LogsReplayed, ReplayedFamily, Unrecovered};
 use crate::column_family::{ColumnFamily, FamilyReaders, ReaderFactory};
 use crate::error::{ErrorKind, Result};
 use crate::opening::OpeningId;
@@ -34,7 +34,7 @@ impl FilesFound {
         let replayed = self.replay(factory, readers, logs)?;
         if opens_tables {
             let mut opened = 0;
-            for family in &replayed.families {
+            for family in replayed.families() {
                 let source = family.super_version();
                 open_tables(source.tables(), source.version(), &mut opened)?;
             }
@@ -54,14 +54,10 @@ impl FilesFound {
         let Unrecovered { home, storage, options, io_modes, .. } = unrecovered;
         let opening = OpeningId::new();
         let mut families = Vec::new();
-        let mut log_numbers = Vec::new();
-        let mut cursors = Vec::new();
-        let mut recorded_options = Vec::new();
         let mut targets = BTreeMap::new();
-        for (mut found, readers) in found.into_iter().zip(readers) {
-            recorded_options.push(found.recorded_options.take());
-            let FoundFamily { id, name, options: set, version, log_number, cursors: at, .. } =
-                found;
+        for (found, readers) in found.into_iter().zip(readers) {
+            let FoundFamily { id, name, options: set, version, log_number, .. } = found;
+            let FoundFamily { cursors, recorded_options, .. } = found;
             let family = ColumnFamily::new(opening, id, name, set, readers, version);
             targets.insert(
                 id,
@@ -72,9 +68,7 @@ impl FilesFound {
                     memtable: family.active(),
                 },
             );
-            families.push(family);
-            log_numbers.push(log_number);
-            cursors.push(at);
+            families.push(ReplayedFamily { family, log_number, cursors, recorded_options });
         }
         let rules = ReplayRules {
             mode: options.database().wal_recovery_mode,
@@ -92,9 +86,6 @@ impl FilesFound {
             factory,
             io_modes,
             families,
-            log_numbers,
-            cursors,
-            recorded_options,
             manifest,
             logs: replayed.logs,
             blob_files: replayed.blob_files,

@@ -114,7 +114,7 @@ fn database_id(storage: &dyn Storage, home: &Path) -> Result<String> {
         Err(_) => newest_manifest(storage, home)?,
     };
     let manifest = number.and_then(|number| Manifest::read(storage, home, number).ok());
-    let in_manifest = manifest.and_then(|manifest| manifest.database_id);
+    let in_manifest = manifest.and_then(|manifest| manifest.database.database_id);
     Ok(durable_id(storage, home, in_manifest.as_deref())?.unwrap_or_default())
 }
 

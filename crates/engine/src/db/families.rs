@@ -26,7 +26,7 @@ impl Db {
         let (directory, storage) = (directory.as_ref(), &**options.storage());
         let number = manifest::current(storage, directory)?;
         let manifest = Manifest::read(storage, directory, number)?;
-        Ok(manifest.column_families.into_values().map(|family| family.name).collect())
+        Ok(manifest.families.into_values().map(|family| family.name).collect())
     }
 
     /// Drops a column family with all its data. Existing handles to it can still read. Its files

@@ -263,9 +263,10 @@ fn no_database(directory: &Path) -> Error {
 }
 
 fn described(manifest: Manifest) -> Result<ManifestState> {
-    let (path, number) = (manifest.path.clone(), manifest.number);
+    let Manifest { database: manifest, families } = manifest;
+    let (path, number) = (manifest.path, manifest.number);
     let mut column_families = Vec::new();
-    for state in manifest.column_families.into_values() {
+    for state in families.into_values() {
         let family = FamilyState::of(state)
             .map_err(|what| Error::corruption(&path, format!("the MANIFEST {what}")))?;
         column_families.push(family);

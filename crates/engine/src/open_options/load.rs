@@ -150,15 +150,16 @@ impl OpenOptions {
     /// MANIFEST. Families that were dropped since the file was written lose their options. Families
     /// that were created since then get the options that the MANIFEST records.
     fn follow_manifest(&mut self, manifest: &Manifest, newest: Option<u64>) -> Result<()> {
-        let families = manifest.column_families.values();
+        let families = manifest.families.values();
         let names: BTreeSet<&str> = families.map(|family| family.name.as_str()).collect();
         self.families.retain(|(name, _)| name == "default" || names.contains(name.as_str()));
         let known: BTreeSet<String> = self.column_families().map(str::to_owned).collect();
-        for family in manifest.column_families.values() {
+        for family in manifest.families.values() {
             let Some(recorded) = &family.recorded_options else { continue };
             let is_older = newest.is_none_or(|newest| newest < recorded.options_number);
             if is_older || !known.contains(&family.name) {
-                let options = parse_options(&recorded.text, &manifest.path)?.column_families;
+                let options =
+                    parse_options(&recorded.text, &manifest.database.path)?.column_families;
                 if let Some((_, options)) = options.into_iter().next() {
                     self.set_column_family(&family.name, options);
                 }

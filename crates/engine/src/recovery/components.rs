@@ -31,7 +31,7 @@ use crate::options::ColumnFamilyOptions;
 use crate::sequence_times::{WriteTimes, first_sequence};
 use crate::stall::StallController;
 use crate::stats::InfoLog;
-use crate::version::manifest::Manifest;
+use crate::version::manifest::DatabaseState;
 use crate::version::{
     CompactionState, FamilyVersion, ManifestLimits, VersionSetBeginning, Versions,
 };
@@ -121,7 +121,8 @@ impl LogsReplayed {
         identity: &DatabaseIdentity,
         info_log: &Arc<InfoLog>,
     ) -> Result<()> {
-        let needed = Needed { oldest_log: self.oldest_needed_log, ..needed_files(self.families()) };
+        let oldest_log = self.manifest.oldest_needed_log;
+        let needed = Needed { oldest_log, ..needed_files(self.families()) };
         self.factory.open_files.report_to(info_log, needed.tables.len());
         self.directories.lock_outside(&*self.storage, locks)?;
         let id = identity.durable_id(self.options.database());
@@ -341,7 +342,7 @@ fn families_to_be(options: &OpenOptions) -> impl Iterator<Item = &ColumnFamilyOp
 }
 
 /// Returns the allocator of file numbers. It begins above the numbers of all existing files.
-fn file_numbers(manifest: &Manifest, directories: &Directories) -> Result<FileNumbers> {
+fn file_numbers(manifest: &DatabaseState, directories: &Directories) -> Result<FileNumbers> {
     let highest = directories.all().map(|(_, files)| files.highest_number()).max().unwrap_or(0);
     let next = manifest.next_file_number.max(highest.saturating_add(1));
     if next > FILE_NUMBER_MAX {

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater_format::key::Sequence;
 use tailwater_format::record_log::RecoveryMode;
 
 use super::{DirectoriesFound, FilesFound, FoundFamily, ManifestRead, Unrecovered};
@@ -11,7 +10,7 @@ use crate::directory::{Directories, NeededLogs, durable_id};
 use crate::error::{Error, ErrorKind, Result};
 use crate::open_options::OpenOptions;
 use crate::version::Version;
-use crate::version::manifest::FamilyState;
+use crate::version::manifest::{DatabaseState, FamilyState, Manifest};
 use crate::wal::replay::{self, Log};
 
 impl ManifestRead {
@@ -32,7 +31,7 @@ impl ManifestRead {
         let home_files = unrecovered.home_files.take();
         let (storage, options) = (&*unrecovered.storage, &unrecovered.options);
         let home = unrecovered.home.clone();
-        let id = durable_id(storage, &home.path, manifest.database_id.as_deref())?;
+        let id = durable_id(storage, &home.path, manifest.database.database_id.as_deref())?;
         let id = id.unwrap_or_default();
         let directories = match home_files {
             Some(files) => Directories::find_with_home_files(storage, home, files, options, &id)?,
@@ -48,9 +47,7 @@ impl DirectoriesFound {
     pub(super) fn open_logs(&self) -> Result<Vec<Log>> {
         let Unrecovered { storage, options, home, .. } = &self.unrecovered;
         let directory = options.wal_directory(&home.path);
-        let oldest = self.manifest.oldest_needed_log();
-        let numbers =
-            needed_logs(&self.unrecovered, &self.directories, oldest, self.manifest.last_sequence)?;
+        let numbers = needed_logs(&self.unrecovered, &self.directories, &self.manifest.database)?;
         numbers.into_iter().map(|number| Log::open(&**storage, &directory, number)).collect()
     }
 
@@ -61,11 +58,11 @@ impl DirectoriesFound {
     /// - Invalid argument: a column family was written with another comparator, or tables are on
     ///   levels that `num_levels` excludes.
     pub(super) fn find_files(self) -> Result<FilesFound> {
-        let Self { unrecovered, mut manifest, directories } = self;
+        let Self { unrecovered, manifest, directories } = self;
+        let Manifest { database: manifest, families: states } = manifest;
         let (storage, options) = (&*unrecovered.storage, &unrecovered.options);
-        let oldest = manifest.oldest_needed_log();
         let mut families = Vec::new();
-        for (_, state) in std::mem::take(&mut manifest.column_families) {
+        for state in states.into_values() {
             let family =
                 found_family(options, state).map_err(|error| error.in_file(&manifest.path))?;
             let paths = options.table_directories(&unrecovered.home.path, &family.name);
@@ -77,36 +74,26 @@ impl DirectoriesFound {
         let needed = NeededLogs {
             directory: &options.wal_directory(&unrecovered.home.path),
             option: Path::new(&options.database().wal_dir),
-            oldest,
+            oldest: manifest.oldest_needed_log,
             recorded: manifest.existing_logs.as_deref(),
             may_be_missing: options.database().wal_recovery_mode
                 == RecoveryMode::SkipAnyCorruptedRecords,
         };
         directories.check_logs(storage, &needed, &mut left_out, &mut warnings)?;
-        Ok(FilesFound {
-            unrecovered,
-            manifest,
-            families,
-            directories,
-            oldest_needed_log: oldest,
-            left_out,
-            warnings,
-        })
+        Ok(FilesFound { unrecovered, manifest, families, directories, left_out, warnings })
     }
 }
 
 /// Returns the numbers of the logs that are needed, in ascending order: those in the log directory
-/// whose number is at least `oldest`. If `directories` has a listing of the log directory, that is
-/// used: listing a directory with very many tables takes long. `last_sequence` is the highest
-/// sequence number in tables.
+/// whose number is at least that of the oldest needed log. If `directories` has a listing of the log directory, that is
+/// used: listing a directory with very many tables takes long.
 ///
 /// # Errors
 /// Corruption, with `track_and_verify_wals`: no log exists, although the database had one.
 pub(super) fn needed_logs(
     unrecovered: &Unrecovered,
     directories: &Directories,
-    oldest: u64,
-    last_sequence: Sequence,
+    manifest: &DatabaseState,
 ) -> Result<Vec<u64>> {
     let Unrecovered { storage, options, home, .. } = unrecovered;
     let directory = options.wal_directory(&home.path);
@@ -115,11 +102,11 @@ pub(super) fn needed_logs(
         None => replay::list_logs(&**storage, &directory)?,
     };
     // If both numbers are 0, the database is new and never had a log.
-    let had_logs = oldest > 0 || last_sequence > 0;
+    let had_logs = manifest.oldest_needed_log > 0 || manifest.last_sequence > 0;
     if options.database().track_and_verify_wals && numbers.is_empty() && had_logs {
         return Err(Error::corruption(&directory, "the database has no write-ahead log"));
     }
-    numbers.retain(|number| *number >= oldest);
+    numbers.retain(|number| *number >= manifest.oldest_needed_log);
     Ok(numbers)
 }
 

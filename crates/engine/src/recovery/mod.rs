@@ -45,7 +45,7 @@ use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::read::{ReadState, SnapshotList};
 use crate::stats::Activity;
-use crate::version::manifest::Manifest;
+use crate::version::manifest::{DatabaseState, Manifest};
 use crate::version::{CompactCursors, Version};
 use crate::wal::replay::ReplayedLog;
 
@@ -81,12 +81,9 @@ pub(crate) struct DirectoriesFound {
 /// A database all of whose files were found.
 pub(crate) struct FilesFound {
     unrecovered: Unrecovered,
-    /// The contents of the MANIFEST, except the column families, which are in `families`.
-    manifest: Manifest,
+    manifest: DatabaseState,
     families: Vec<FoundFamily>,
     directories: Directories,
-    /// Number of the oldest log that is needed. The contents of all older logs are in tables.
-    oldest_needed_log: u64,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
 }
@@ -126,10 +123,7 @@ pub(crate) struct LogsReplayed {
     io_modes: Arc<IoModes>,
     /// The column families, in the order of their ids.
     families: Vec<ReplayedFamily>,
-    /// The contents of the MANIFEST, except the column families, which are in `families`.
-    manifest: Manifest,
-    /// Number of the oldest log that is needed. The contents of all older logs are in tables.
-    oldest_needed_log: u64,
+    manifest: DatabaseState,
     /// The logs that were replayed, oldest first.
     logs: Vec<ReplayedLog>,
     /// The blob files to which the logs refer: column family ID and file number.

@@ -96,7 +96,7 @@ impl Followed {
         let Unrecovered { home, options, io_modes, .. } = &unrecovered;
         let factory = Arc::new(ReaderFactory::new(&home.path, options, Arc::clone(io_modes)));
         Ok(Self {
-            families: state.column_families.into_keys().collect(),
+            families: state.families.into_keys().collect(),
             manifest,
             factory,
             readers: BTreeMap::new(),
@@ -109,7 +109,7 @@ impl Followed {
     /// Makes one attempt to find the current state of the database.
     fn attempt(&mut self) -> Result<Attempt> {
         let state = self.manifest.state()?;
-        if state.column_families.keys().any(|id| !self.families.contains(id)) {
+        if state.families.keys().any(|id| !self.families.contains(id)) {
             return Ok(Attempt::Replaced);
         }
         let listed = self.list(state);

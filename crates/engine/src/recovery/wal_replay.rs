@@ -22,8 +22,7 @@ impl FilesFound {
         let factory = Arc::new(ReaderFactory::new(&home.path, options, Arc::clone(io_modes)));
         let storage = Arc::clone(storage);
         let directory = options.wal_directory(&home.path);
-        let (oldest, last_sequence) = (self.oldest_needed_log, self.manifest.last_sequence);
-        let numbers = needed_logs(&self.unrecovered, &self.directories, oldest, last_sequence)?;
+        let numbers = needed_logs(&self.unrecovered, &self.directories, &self.manifest)?;
         self.check_synced(|number| synced_logs::length_of(&*storage, &directory, number))?;
         let logs = numbers.into_iter().map(|number| Log::open(&*storage, &directory, number));
         let all_readers = |family: &FoundFamily| {
@@ -72,7 +71,7 @@ impl FilesFound {
         }
         let rules = ReplayRules {
             mode: options.database().wal_recovery_mode,
-            min_log_number: self.oldest_needed_log,
+            min_log_number: manifest.oldest_needed_log,
             verifies_predecessors: options.database().track_and_verify_wals,
             recycles: options.database().recycle_log_file_num > 0,
         };
@@ -93,7 +92,6 @@ impl FilesFound {
             left_out,
             warnings: self.warnings,
             directories: self.directories,
-            oldest_needed_log: self.oldest_needed_log,
         })
     }
 

@@ -10,14 +10,14 @@ use tailwater_io::{IoMode, Purpose};
 use super::{Family, Severity, Verification};
 use crate::directory::{Directories, Home, Needed, NeededLogs, durable_id};
 use crate::error::{Error, Result};
-use crate::version::manifest::Manifest;
+use crate::version::manifest::DatabaseState;
 
 /// Maximum size of an IDENTITY or OPTIONS file that is read, in bytes.
 const MAX_SMALL_FILE: u64 = 64 << 20;
 
 impl Verification<'_> {
     /// Checks that IDENTITY and the MANIFEST agree on the database's id.
-    pub(super) fn check_identity(&mut self, manifest: &Manifest) {
+    pub(super) fn check_identity(&mut self, manifest: &DatabaseState) {
         let path = self.directory.join(FileKind::Identity.to_string());
         let identity = match self.read_small(&path) {
             Ok(identity) => identity,
@@ -60,7 +60,7 @@ impl Verification<'_> {
 
     /// Checks that no file number, sequence number or column family id in use exceeds the
     /// MANIFEST's counter for it.
-    pub(super) fn check_numbers(&mut self, manifest: &Manifest, families: &[Family]) {
+    pub(super) fn check_numbers(&mut self, manifest: &DatabaseState, families: &[Family]) {
         let path = &manifest.path;
         for family in families {
             let tables = family.version.files().map(|(_, file)| file.number());
@@ -91,13 +91,7 @@ impl Verification<'_> {
 
     /// Reports directories of another database, missing logs, and obsolete files, in all
     /// directories of the database. Missing tables and blob files are found when they are read.
-    /// `oldest_log` is the number of the oldest log that is needed.
-    pub(super) fn check_directories(
-        &mut self,
-        manifest: &Manifest,
-        oldest_log: u64,
-        families: &[Family],
-    ) {
+    pub(super) fn check_directories(&mut self, manifest: &DatabaseState, families: &[Family]) {
         let (storage, home) = (Arc::clone(&self.storage), self.directory);
         let found = durable_id(&*storage, home, manifest.database_id.as_deref()).and_then(|id| {
             let home = Home::at(&*storage, home)?;
@@ -113,7 +107,7 @@ impl Verification<'_> {
         let needed = NeededLogs {
             directory: &self.options.wal_directory(home),
             option: Path::new(&self.options.database().wal_dir),
-            oldest: oldest_log,
+            oldest: manifest.oldest_needed_log,
             recorded: manifest.existing_logs.as_deref(),
             may_be_missing: false,
         };
@@ -127,7 +121,7 @@ impl Verification<'_> {
         let needed = Needed {
             tables: files().map(|(_, file)| file.number()).collect(),
             blob_files: blob_files.copied().collect(),
-            oldest_log,
+            oldest_log: manifest.oldest_needed_log,
             manifest: manifest.number,
         };
         for (path, kind) in directories.all().flat_map(|(path, files)| {

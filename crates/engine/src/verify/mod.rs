@@ -226,28 +226,26 @@ impl<'a> Verification<'a> {
     }
 
     fn run(&mut self) {
-        let Some(mut manifest) = self.read_manifest() else {
+        let Some(Manifest { database: manifest, families: states }) = self.read_manifest() else {
             self.lone_tables();
             return;
         };
         self.check_identity(&manifest);
         self.check_options_files();
-        let oldest_log = manifest.oldest_needed_log();
-        let states = std::mem::take(&mut manifest.column_families);
         let family_count = states.len();
         let families = self.families(&manifest.path, states.into_values());
         self.check_numbers(&manifest, &families);
         // If a column family could not be read, its files are unknown, and checking the directories
         // would report them as obsolete.
         if families.len() == family_count {
-            self.check_directories(&manifest, oldest_log, &families);
+            self.check_directories(&manifest, &families);
         }
         self.bytes_total = self.total_bytes(&families);
         for family in &families {
             self.check_tables(family);
             self.check_blob_files(family);
         }
-        self.check_logs(&manifest, oldest_log, &families);
+        self.check_logs(&manifest, &families);
     }
 
     fn read_manifest(&mut self) -> Option<Manifest> {
@@ -260,16 +258,17 @@ impl<'a> Verification<'a> {
                 return None;
             }
         };
-        if let Some(Torn { offset, dropped, reason, .. }) = manifest.torn {
+        let database = &manifest.database;
+        if let Some(Torn { offset, dropped, reason, .. }) = database.torn {
             let message = format!("{reason}: {dropped} bytes are left out");
-            self.report.add(Severity::TornTail, &manifest.path, Some(offset), message);
+            self.report.add(Severity::TornTail, &database.path, Some(offset), message);
         }
-        if manifest.unfinished_edits > 0 {
+        if database.unfinished_edits > 0 {
             let message = format!(
                 "the last group of edits is not complete: {} edits are left out",
-                manifest.unfinished_edits
+                database.unfinished_edits
             );
-            self.report.add(Severity::TornTail, &manifest.path, None, message);
+            self.report.add(Severity::TornTail, &database.path, None, message);
         }
         Some(manifest)
     }

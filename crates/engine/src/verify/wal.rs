@@ -15,7 +15,7 @@ use tailwater_io::{IoMode, Purpose, ReadFile};
 use super::{Family, Severity, Verification};
 use crate::error::Result;
 use crate::record_log;
-use crate::version::manifest::Manifest;
+use crate::version::manifest::DatabaseState;
 use crate::version::synced_logs;
 use crate::wal::batch::Refusal;
 use crate::wal::findings::{Finding, PossibleEnd, Problem};
@@ -24,9 +24,7 @@ use crate::wal::{batch, unwritten};
 
 /// The state while logs are read in order.
 struct LogProgress<'a> {
-    manifest: &'a Manifest,
-    /// Number of the oldest log that a column family needs.
-    oldest_log: u64,
+    manifest: &'a DatabaseState,
     /// The sequence number that follows the last batch read; `None` before the first batch.
     next_sequence: Option<u64>,
     /// The positions at which the log may end, and after which no record was found so far.
@@ -77,8 +75,8 @@ enum Flow {
 }
 
 impl Verification<'_> {
-    /// Reads every log that a column family still needs: the log `oldest_log` and all later ones.
-    pub(super) fn check_logs(&mut self, manifest: &Manifest, oldest_log: u64, families: &[Family]) {
+    /// Reads every log that a column family still needs.
+    pub(super) fn check_logs(&mut self, manifest: &DatabaseState, families: &[Family]) {
         let directory = self.options.wal_directory(self.directory);
         let logs = match list_logs(&*self.storage, &directory) {
             Ok(logs) => logs,
@@ -90,13 +88,12 @@ impl Verification<'_> {
         }
         let mut state = LogProgress {
             manifest,
-            oldest_log,
             next_sequence: None,
             possible_ends: Vec::new(),
             ending: None,
             previous: None,
         };
-        for number in logs.into_iter().filter(|&number| number >= oldest_log) {
+        for number in logs.into_iter().filter(|&number| number >= manifest.oldest_needed_log) {
             let path = directory.join(FileKind::Wal(number).to_string());
             self.begin(&path);
             if let Err(error) = self.check_log(&path, number, &mut state) {
@@ -260,7 +257,7 @@ impl Verification<'_> {
         state: &LogProgress<'_>,
     ) {
         let PredecessorWal { log_number, size, .. } = *predecessor;
-        if log_number < state.oldest_log {
+        if log_number < state.manifest.oldest_needed_log {
             return;
         }
         let message = match state.previous {

@@ -29,15 +29,21 @@ const MAX_CURRENT_LENGTH: u64 = 4096;
 /// Size of a sector, the unit that a disk writes atomically, in bytes.
 const SECTOR: u64 = 512;
 
-/// The state of a database according to its MANIFEST.
+/// The contents of a MANIFEST.
 #[derive(Debug, Clone)]
 pub(crate) struct Manifest {
+    pub(crate) database: DatabaseState,
+    /// The column families that were not dropped, by id.
+    pub(crate) families: BTreeMap<u32, FamilyState>,
+}
+
+/// The state of a database according to its MANIFEST, without its column families.
+#[derive(Debug, Clone)]
+pub(crate) struct DatabaseState {
     /// Path of the MANIFEST.
     pub(crate) path: PathBuf,
     /// File number of the MANIFEST.
     pub(crate) number: u64,
-    /// The column families that were not dropped, by id.
-    pub(crate) column_families: BTreeMap<u32, FamilyState>,
     /// The database's id, if the MANIFEST records it.
     pub(crate) database_id: Option<String>,
     /// The number that the next new file gets.
@@ -46,8 +52,10 @@ pub(crate) struct Manifest {
     pub(crate) last_sequence: Sequence,
     /// The highest column family id that was ever used.
     pub(crate) max_column_family: u32,
-    /// Number of the oldest log that any column family needs.
+    /// Number of the oldest log to keep, according to the edits that record it.
     pub(crate) min_log_number_to_keep: u64,
+    /// Number of the oldest log that is needed. The contents of all older logs are in tables.
+    pub(crate) oldest_needed_log: u64,
     /// For each log whose synced length the MANIFEST records: this length in bytes, by log number.
     pub(crate) synced_logs: BTreeMap<u64, u64>,
     /// The logs that existed when the last edit that lists logs was written, in ascending order;
@@ -93,14 +101,7 @@ pub(crate) fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
     file_name::parse_current(&contents).map_err(|error| Error::decoding(&path, 0, error))
 }
 
-impl Manifest {
-    /// Returns the number of the oldest log that is needed. The contents of all older logs are in
-    /// tables.
-    pub(crate) fn oldest_needed_log(&self) -> u64 {
-        let unflushed = self.column_families.values().map(|family| family.log_number).min();
-        unflushed.unwrap_or(0).max(self.min_log_number_to_keep)
-    }
-
+impl DatabaseState {
     /// Returns what was ignored at the end of the file: an incomplete group of edits, an incomplete
     /// record, or both.
     pub(crate) fn left_out(&self) -> Vec<LeftOut> {
@@ -124,7 +125,9 @@ impl Manifest {
         }
         left_out
     }
+}
 
+impl Manifest {
     /// Reads the MANIFEST with the given file number.
     ///
     /// # Errors
@@ -232,7 +235,8 @@ fn is_followed(
 /// A MANIFEST that is being read.
 #[derive(Debug, Clone)]
 pub(super) struct Replay {
-    manifest: Manifest,
+    database: DatabaseState,
+    families: BTreeMap<u32, FamilyState>,
     /// The edits, read so far, of an atomic group whose last edit has not been read yet.
     group: Vec<VersionEdit>,
     has_log_number: bool,
@@ -248,15 +252,15 @@ pub(super) struct Replay {
 impl Replay {
     pub(super) fn new(path: PathBuf, number: u64) -> Self {
         Self {
-            manifest: Manifest {
+            database: DatabaseState {
                 path,
                 number,
-                column_families: BTreeMap::new(),
                 database_id: None,
                 next_file_number: 0,
                 last_sequence: 0,
                 max_column_family: 0,
                 min_log_number_to_keep: 0,
+                oldest_needed_log: 0,
                 synced_logs: BTreeMap::new(),
                 existing_logs: None,
                 records: 0,
@@ -264,6 +268,7 @@ impl Replay {
                 unfinished_edits: 0,
                 unfinished: 0..0,
             },
+            families: BTreeMap::new(),
             group: Vec::new(),
             has_log_number: false,
             has_next_file_number: false,
@@ -275,12 +280,13 @@ impl Replay {
 
     /// Returns the number of records that were read.
     pub(super) fn records(&self) -> u64 {
-        self.manifest.records
+        self.database.records
     }
 
     /// Returns the number of the oldest log that is needed.
     pub(super) fn oldest_needed_log(&self) -> u64 {
-        self.manifest.oldest_needed_log()
+        let unflushed = self.families.values().map(|family| family.log_number).min();
+        unflushed.unwrap_or(0).max(self.database.min_log_number_to_keep)
     }
 
     /// Returns the number of edits that are milestones: those that add or drop a column family, and
@@ -297,8 +303,8 @@ impl Replay {
     pub(super) fn read_on(&mut self, file: &Arc<dyn ReadFile>) -> Result<()> {
         let block = self.end - self.end % BLOCK_LENGTH as u64;
         let source = FileSource::new(Arc::clone(file), Purpose::Manifest, block..u64::MAX);
-        let mut reader = RecordReader::at_block(source, self.manifest.number, block);
-        self.manifest.torn = None;
+        let mut reader = RecordReader::at_block(source, self.database.number, block);
+        self.database.torn = None;
         loop {
             let found = match reader.next_event()? {
                 Event::Record(record) if record.start < self.end => continue,
@@ -309,7 +315,7 @@ impl Replay {
                 }
                 Event::End => break,
                 Event::Torn(torn) => {
-                    self.manifest.torn = Some(torn);
+                    self.database.torn = Some(torn);
                     break;
                 }
                 event => match Irregularity::of(&event, &**file)? {
@@ -321,27 +327,26 @@ impl Replay {
             };
             let Irregularity { offset, dropped, may_be_torn, reason } = found;
             if !may_be_torn || is_followed(&mut reader, &**file, offset)? {
-                let records = self.manifest.records;
+                let records = self.database.records;
                 let message = format!("damage after record {records}: {reason}");
-                return Err(Error::corruption_at(&self.manifest.path, offset, message));
+                return Err(Error::corruption_at(&self.database.path, offset, message));
             }
             if dropped > 0 {
                 let (own, reason) = (true, TornReason::Payload);
-                self.manifest.torn = Some(Torn { offset, dropped, own, reason });
+                self.database.torn = Some(Torn { offset, dropped, own, reason });
             }
             break;
         }
-        let families = self.manifest.column_families.values_mut();
-        families.for_each(|family| family.files.forget_removed());
+        self.families.values_mut().for_each(|family| family.files.forget_removed());
         Ok(())
     }
 
     /// Applies the edit of a record. `range` is the record's byte range in the file.
     fn record(&mut self, payload: &[u8], range: Range<u64>) -> Result<()> {
         let offset = range.start;
-        let number = self.manifest.records;
-        self.manifest.records += 1;
-        let path = &self.manifest.path;
+        let number = self.database.records;
+        self.database.records += 1;
+        let path = &self.database.path;
         let edit = VersionEdit::decode(payload).map_err(|error| {
             Error::decoding(path, offset, error).while_doing(format!("record {number}"))
         })?;
@@ -353,7 +358,7 @@ impl Replay {
                 return Err(wrong(what));
             }
             return self.apply(edit).map_err(|what| {
-                Error::corruption_at(&self.manifest.path, offset, format!("record {number} {what}"))
+                Error::corruption_at(&self.database.path, offset, format!("record {number} {what}"))
             });
         };
         let due = self.group.last().and_then(|edit| edit.atomic_group_remaining);
@@ -361,15 +366,15 @@ impl Replay {
             return Err(wrong(format!("is out of order in its group: {remaining} edits remain")));
         }
         if self.group.is_empty() {
-            self.manifest.unfinished = range.clone();
+            self.database.unfinished = range.clone();
         }
-        self.manifest.unfinished.end = range.end;
+        self.database.unfinished.end = range.end;
         self.group.push(edit);
         if remaining == 0 {
             for edit in std::mem::take(&mut self.group) {
                 self.apply(edit).map_err(|what| {
                     let what = format!("record {number} ends a group, which {what}");
-                    Error::corruption_at(&self.manifest.path, offset, what)
+                    Error::corruption_at(&self.database.path, offset, what)
                 })?;
             }
         }
@@ -385,62 +390,62 @@ impl Replay {
         let is_milestone =
             edit.column_family_add.is_some() || edit.column_family_drop || is_ingestion;
         self.milestones += u64::from(is_milestone);
-        let manifest = &mut self.manifest;
+        let database = &mut self.database;
         for added in &edit.wal_additions {
             if let Some(size) = added.synced_size {
-                manifest.synced_logs.insert(added.log_number, size);
+                database.synced_logs.insert(added.log_number, size);
             }
         }
         if let Some(number) = edit.wal_deletion {
-            manifest.synced_logs = manifest.synced_logs.split_off(&number);
+            database.synced_logs = database.synced_logs.split_off(&number);
         }
         let id = edit.column_family;
         if let Some(name) = &edit.column_family_add {
-            if manifest.column_families.contains_key(&id) {
+            if self.families.contains_key(&id) {
                 return Err(format!("adds column family {id} ('{name}'), which already exists"));
             }
-            manifest.column_families.insert(id, FamilyState::new(id, name.clone()));
-            manifest.max_column_family = manifest.max_column_family.max(id);
+            self.families.insert(id, FamilyState::new(id, name.clone()));
+            database.max_column_family = database.max_column_family.max(id);
         } else if id == 0 {
             // The default column family always exists: no edit adds it.
             let default = || FamilyState::new(0, "default".to_owned());
-            manifest.column_families.entry(0).or_insert_with(default);
+            self.families.entry(0).or_insert_with(default);
         }
         if edit.column_family_drop {
-            return match manifest.column_families.remove(&id) {
+            return match self.families.remove(&id) {
                 Some(_) => Ok(()),
                 None => Err(format!("drops column family {id}, which does not exist")),
             };
         }
-        let family = manifest
-            .column_families
+        let family = self
+            .families
             .get_mut(&id)
             .ok_or_else(|| format!("changes column family {id}, which does not exist"))?;
         family.apply(edit)
     }
 
     fn note_numbers(&mut self, edit: &VersionEdit) {
-        let manifest = &mut self.manifest;
+        let database = &mut self.database;
         if let Some(id) = &edit.database_id {
-            manifest.database_id = Some(id.clone());
+            database.database_id = Some(id.clone());
         }
         self.has_log_number |= edit.log_number.is_some();
         if let Some(number) = edit.next_file_number {
             self.has_next_file_number = true;
-            manifest.next_file_number = manifest.next_file_number.max(number);
+            database.next_file_number = database.next_file_number.max(number);
         }
         if let Some(sequence) = edit.last_sequence {
             self.has_last_sequence = true;
-            manifest.last_sequence = manifest.last_sequence.max(sequence);
+            database.last_sequence = database.last_sequence.max(sequence);
         }
         if let Some(id) = edit.max_column_family {
-            manifest.max_column_family = manifest.max_column_family.max(id);
+            database.max_column_family = database.max_column_family.max(id);
         }
         if let Some(logs) = &edit.existing_logs {
-            manifest.existing_logs = Some(logs.clone());
+            database.existing_logs = Some(logs.clone());
         }
         if let Some(number) = edit.min_log_number_to_keep {
-            manifest.min_log_number_to_keep = manifest.min_log_number_to_keep.max(number);
+            database.min_log_number_to_keep = database.min_log_number_to_keep.max(number);
         }
     }
 
@@ -449,7 +454,8 @@ impl Replay {
     /// # Errors
     /// Corruption, for a MANIFEST that lacks a required field.
     pub(super) fn finish(mut self) -> Result<Manifest> {
-        self.manifest.unfinished_edits = self.group.len();
+        self.database.unfinished_edits = self.group.len();
+        self.database.oldest_needed_log = self.oldest_needed_log();
         let parts = [
             (self.has_log_number, "log number"),
             (self.has_next_file_number, "next file number"),
@@ -458,10 +464,10 @@ impl Replay {
         let missing: Vec<&str> =
             parts.iter().filter(|(there, _)| !there).map(|(_, name)| *name).collect();
         if missing.is_empty() {
-            return Ok(self.manifest);
+            return Ok(Manifest { database: self.database, families: self.families });
         }
         let message = format!("the MANIFEST lacks its {}", missing.join(", "));
-        Err(Error::corruption(&self.manifest.path, message))
+        Err(Error::corruption(&self.database.path, message))
     }
 }
 

@@ -6,7 +6,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
 use crate::error::{Error, Result};
-use crate::version::manifest::Manifest;
+use crate::version::manifest::DatabaseState;
 
 /// Returns the length of a log in bytes; `None` if the log does not exist.
 ///
@@ -33,7 +33,7 @@ pub(crate) fn length_of(
 /// reason: an engine that opens the database for writing with this option off starts a new MANIFEST
 /// with an empty list.
 pub(crate) fn losses(
-    manifest: &Manifest,
+    manifest: &DatabaseState,
     directory: &Path,
     length_of: impl Fn(u64) -> Result<Option<u64>>,
 ) -> impl Iterator<Item = Error> {

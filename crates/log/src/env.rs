@@ -21,10 +21,9 @@ pub(crate) struct Env {
     pub(crate) segment_files: Arc<SegmentFiles>,
     /// The lock on the log's directory, which is checked before changes and appends.
     pub(crate) lock: Arc<LockGuard>,
-    /// The descriptors that the log needs in addition to those of its segments; `None` if the log
-    /// is only inspected.
+    /// The descriptors that the log needs in addition to those of its segments.
     #[expect(dead_code, reason = "returned when the log is dropped")]
-    pub(crate) reserved: Option<Reservation>,
+    pub(crate) reserved: Reservation,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) timestamps: Timestamps,
     /// The log's directory.

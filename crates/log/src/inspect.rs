@@ -14,22 +14,13 @@ use std::sync::Arc;
 use tailwater_format::message::batch::{Batch, Header, Message};
 use tailwater_format::message::index::Entry;
 use tailwater_format::message::name::Kind;
-use tailwater_io::buffer::ALIGNMENT;
-use tailwater_io::clock::SystemClock;
 use tailwater_io::{DescriptorBudget, FileLock, IoMode, Storage};
 
-use crate::backpressure::Backpressure;
 use crate::catalog::{self, PartitionId, StreamInfo};
-use crate::env::Env;
 use crate::guard::{GuardedStorage, LockGuard};
 use crate::offsets::{self, Consumer};
 use crate::partition::recovery;
-use crate::patience::Patience;
-use crate::scheduler::Scheduler;
 use crate::segment::{OpenFiles, Segment, SegmentFiles, dense};
-use crate::tail::ChunkPool;
-use crate::timestamps::Timestamps;
-use crate::workers::Workers;
 use crate::{Error, ErrorKind, Result, identity, layout};
 
 /// Memory for read-ahead while segments are read, in bytes.
@@ -39,7 +30,9 @@ const READ_AHEAD_BYTES: usize = 16 << 20;
 /// read.
 #[derive(Debug)]
 pub struct LogDirectory {
-    env: Env,
+    directory: PathBuf,
+    id: u128,
+    segment_files: SegmentFiles,
     streams: BTreeMap<u32, StreamInfo>,
     offsets: BTreeMap<(PartitionId, u64, Consumer), u64>,
 }
@@ -117,50 +110,32 @@ impl LogDirectory {
     /// # Errors
     /// Not found, if the directory contains no log; corruption; I/O errors.
     pub fn read(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
-        Self::read_with(storage, LockGuard::refusing(), directory)
+        Self::read_with(storage, &LockGuard::refusing(), directory)
     }
 
     /// Like [`Self::read`]. `lock` decides whether files may be changed.
     fn read_with(
         storage: Arc<dyn Storage>,
-        lock: Arc<LockGuard>,
+        lock: &Arc<LockGuard>,
         directory: &Path,
     ) -> Result<Self> {
-        let storage: Arc<dyn Storage> = GuardedStorage::new(storage, &lock);
-        let log = identity::read_existing(&*storage, directory)?;
+        let storage: Arc<dyn Storage> = GuardedStorage::new(storage, lock);
+        let id = identity::read_existing(&*storage, directory)?;
         let streams = catalog::read(&*storage, directory)?;
         let offsets = offsets::read(&*storage, directory)?;
-        let backpressure = Arc::new(Backpressure::default());
-        let env = Env {
-            segment_files: Arc::new(SegmentFiles::new(
-                storage,
-                [IoMode::Buffered; 2],
-                false,
-                READ_AHEAD_BYTES,
-                OpenFiles::new(DescriptorBudget::of_process(), 0),
-            )),
-            lock,
-            reserved: None,
-            timestamps: Timestamps::new(&SystemClock),
-            clock: Arc::new(SystemClock),
-            directory: directory.to_owned(),
-            log,
-            is_same_boot: false,
-            block: ALIGNMENT as u64,
-            memory: ChunkPool::new(None, false, 0, Arc::clone(&backpressure))?,
-            backpressure,
-            scheduler: Arc::new(Scheduler::default()),
-            workers: Workers::default(),
-            closing_patience: Patience::default(),
-            partition_unpersisted_bytes_max: 0,
-            batch_bytes_max: 0,
-        };
-        Ok(Self { env, streams, offsets })
+        let segment_files = SegmentFiles::new(
+            storage,
+            [IoMode::Buffered; 2],
+            false,
+            READ_AHEAD_BYTES,
+            OpenFiles::new(DescriptorBudget::of_process(), 0),
+        );
+        Ok(Self { directory: directory.to_owned(), id, segment_files, streams, offsets })
     }
 
     /// Returns the log's id.
     pub fn id(&self) -> u128 {
-        self.env.log
+        self.id
     }
 
     /// Returns the log's streams by id.
@@ -199,19 +174,17 @@ impl LogDirectory {
     pub fn partition(&self, id: PartitionId) -> Result<PartitionFiles<'_>> {
         let found = self.partitions().find(|(of, _)| *of == id);
         let (_, incarnation) = found.ok_or_else(|| Error::not_found(format!("no {id}")))?;
-        let directory = layout::incarnation_directory(&self.env.directory, id, incarnation);
-        let listing = recovery::list(&*self.env.segment_files.storage, &directory)?;
+        let directory = layout::incarnation_directory(&self.directory, id, incarnation);
+        let listing = recovery::list(&*self.segment_files.storage, &directory)?;
         let segments = listing.segments(&directory, incarnation).collect();
         Ok(PartitionFiles { log: self, id, incarnation, segments })
     }
 
     /// Reads all segments and verifies them: all checksums must be valid, offsets must be
     /// consecutive, and indexes must agree with their segments. Calls `seen` repeatedly with the
-    /// number of bytes read so far.
-    ///
-    /// # Errors
-    /// None: errors from listing and reading files are findings in the report.
-    pub fn verify(&self, mut seen: impl FnMut(u64)) -> Result<VerifyReport> {
+    /// number of bytes read so far. Errors from listing and reading files are findings in the
+    /// report.
+    pub fn verify(&self, mut seen: impl FnMut(u64)) -> VerifyReport {
         let mut report = VerifyReport::default();
         for (id, _) in self.partitions() {
             let partition = match self.partition(id) {
@@ -223,7 +196,7 @@ impl LogDirectory {
             };
             partition.verify(&mut report, &mut seen);
         }
-        Ok(report)
+        report
     }
 }
 
@@ -258,7 +231,7 @@ impl PartitionFiles<'_> {
         let (Some(first), Some(last)) = (self.segments.first(), self.segments.last()) else {
             return Ok((0, 0));
         };
-        let end = recovery::find_end(&self.log.env, last)?;
+        let end = recovery::find_end(&self.log.segment_files, last)?;
         Ok((first.base_offset(), end.next_offset))
     }
 
@@ -273,11 +246,11 @@ impl PartitionFiles<'_> {
         from: u64,
         mut visit: impl FnMut(&Header, &mut dyn Iterator<Item = Message<'_>>) -> bool,
     ) -> Result<()> {
-        let env = &self.log.env;
+        let files = &self.log.segment_files;
         let first = self.segments.partition_point(|segment| segment.base_offset() <= from);
         for (index, segment) in self.segments.iter().enumerate().skip(first.saturating_sub(1)) {
             let is_last = index + 1 == self.segments.len();
-            let mut access = env.segment_files.access_now();
+            let mut access = files.access_now();
             let mut scanner = segment.scan_for_offset(&mut access, from)?;
             loop {
                 let scanned = match scanner.read_verified() {
@@ -320,7 +293,7 @@ impl PartitionFiles<'_> {
     ) {
         report.segments += 1;
         let mut note = |severity, error| report.findings.push(Finding { severity, error });
-        let mut index = match segment.read_index(&self.log.env.segment_files) {
+        let mut index = match segment.read_index(&self.log.segment_files) {
             Ok(entries) => entries.into_iter().peekable(),
             Err(error) => {
                 note(Severity::Note, error);
@@ -328,7 +301,7 @@ impl PartitionFiles<'_> {
             }
         };
         let mut wrong = None;
-        let mut access = self.log.env.segment_files.access_now();
+        let mut access = self.log.segment_files.access_now();
         let mut scanner = match segment.scan(&mut access, 0) {
             Ok(scanner) => scanner,
             Err(error) => return note(Severity::Damage, error),
@@ -381,8 +354,9 @@ impl PartitionFiles<'_> {
     /// Classifies bytes after the last valid batch of the last segment: an incomplete write, or
     /// damage.
     fn severity_of_end(&self, segment: &Segment) -> Severity {
-        let hole = recovery::find_end(&self.log.env, segment)
-            .and_then(|end| recovery::find_hole(&self.log.env, segment, &end));
+        let files = &self.log.segment_files;
+        let hole = recovery::find_end(files, segment)
+            .and_then(|end| recovery::find_hole(files, segment, &end));
         match hole {
             Ok(None) => Severity::TornTail,
             Ok(Some(_)) | Err(_) => Severity::Damage,
@@ -419,19 +393,19 @@ pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactRep
         ))
     })?;
     let lock: Arc<dyn FileLock> = Arc::from(lock);
-    let log = LogDirectory::read_with(storage, LockGuard::new(&lock, lock_path), directory)?;
+    let log = LogDirectory::read_with(storage, &LockGuard::new(&lock, lock_path), directory)?;
     let mut report = CompactReport::default();
     for (id, _) in log.partitions().collect::<Vec<_>>() {
         let PartitionFiles { segments, .. } = log.partition(id)?;
         let sealed = segments.len().saturating_sub(1);
         for segment in segments.into_iter().take(sealed) {
-            if segment.generation() > 0 || !has_gaps(&log.env, &segment)? {
+            if segment.generation() > 0 || !has_gaps(&log.segment_files, &segment)? {
                 continue;
             }
-            let rewritten = dense::rewrite(&log.env.segment_files, &Arc::new(segment))?;
-            rewritten.check_name_is_free(&log.env.segment_files)?;
-            rewritten.install(&log.env.segment_files)?;
-            rewritten.remove_old(&log.env.segment_files);
+            let rewritten = dense::rewrite(&log.segment_files, &Arc::new(segment))?;
+            rewritten.check_name_is_free(&log.segment_files)?;
+            rewritten.install(&log.segment_files)?;
+            rewritten.remove_old(&log.segment_files);
             report.segments += 1;
             report.bytes[0] += rewritten.old.length();
             report.bytes[1] += rewritten.new.length();
@@ -440,8 +414,8 @@ pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactRep
     Ok(report)
 }
 
-fn has_gaps(env: &Env, segment: &Segment) -> Result<bool> {
-    let mut access = env.segment_files.access_now();
+fn has_gaps(files: &SegmentFiles, segment: &Segment) -> Result<bool> {
+    let mut access = files.access_now();
     let mut scanner = segment.scan(&mut access, 0)?;
     let mut end = 0;
     while let Some((position, header)) = scanner.peek()? {

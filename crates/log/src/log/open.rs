@@ -134,7 +134,7 @@ pub(super) fn open_env(
             OpenFiles::new(budget.clone(), read_bytes_max),
         )),
         lock,
-        reserved: Some(reserved),
+        reserved,
         timestamps: Timestamps::new(&*options.clock),
         clock: Arc::clone(&options.clock),
         directory,

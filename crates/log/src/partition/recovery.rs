@@ -38,7 +38,7 @@ use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
 use crate::layout::CUT;
 use crate::options::{Durability, PartialBlocks, TopicOptions};
-use crate::segment::{Scanner, Segment, SegmentWriter};
+use crate::segment::{Scanner, Segment, SegmentFiles, SegmentWriter};
 use crate::tail::survivors::Survivor;
 use crate::tail::{MemoryKind, SegmentStart};
 use crate::timestamps::Now;
@@ -274,8 +274,8 @@ fn recover(
         let owner = Owner::new(env, id, incarnation, options, start, 0, place);
         return Ok((owner, files, segments));
     };
-    let end = find_end(env, last)?;
-    let hole = find_hole(env, last, &end)?;
+    let end = find_end(&env.segment_files, last)?;
+    let hole = find_hole(&env.segment_files, last, &end)?;
     if let Some(stable) = hole
         && (options.durability == Durability::Disk || env.is_same_boot)
     {
@@ -293,7 +293,7 @@ fn recover(
     // damage were acknowledged.
     let is_uncertain = options.partial_blocks == PartialBlocks::Carry && end.damage.is_some();
     if hole.is_some() || is_uncertain {
-        let kept = keep_cut(env, last, end.position)?;
+        let kept = keep_cut(&env.segment_files, last, end.position)?;
         let offset = end.next_offset;
         let (path, why) = match hole {
             Some(_) => (kept.display(), "the machine died before they reached the device"),
@@ -313,9 +313,9 @@ fn recover(
 /// Returns the end of the batches in the last segment. Scans from the batch that the last entry of
 /// the index describes, if the segment contains that batch at the position in the entry. Otherwise,
 /// scans from the beginning of the segment.
-pub(crate) fn find_end(env: &Env, segment: &Segment) -> Result<End> {
-    let entries = segment.read_index(&env.segment_files)?;
-    let mut access = env.segment_files.access_now();
+pub(crate) fn find_end(files: &SegmentFiles, segment: &Segment) -> Result<End> {
+    let entries = segment.read_index(files)?;
+    let mut access = files.access_now();
     if let Some(last) = entries.last().copied() {
         let mut scanner = segment.scan(&mut access, last.position)?;
         if scanner.is_at(&last) {
@@ -363,8 +363,8 @@ fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u
 /// trailer ends a group of batches, and states the length up to which the segment was durable when
 /// the group ended. Returns the first stated length that exceeds `end`, in bytes; `None` if there
 /// is none.
-pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Option<u64>> {
-    let file = segment.file(&mut env.segment_files.access_now())?;
+pub(crate) fn find_hole(files: &SegmentFiles, segment: &Segment, end: &End) -> Result<Option<u64>> {
+    let file = segment.file(&mut files.access_now())?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
     let mut position = end.position / BLOCK * BLOCK;
     while position < segment.length() {
@@ -387,9 +387,9 @@ pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Optio
 
 /// Copies the bytes after the last whole batch of a segment to a new file next to it. Returns its
 /// path.
-fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<PathBuf> {
-    let from = segment.file(&mut env.segment_files.access_now())?;
-    let (path, mut to) = create_cut(env, segment, position)?;
+fn keep_cut(files: &SegmentFiles, segment: &Segment, position: u64) -> Result<PathBuf> {
+    let from = segment.file(&mut files.access_now())?;
+    let (path, mut to) = create_cut(&*files.storage, segment, position)?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
     let mut at = position;
     while at < segment.length() {
@@ -401,18 +401,17 @@ fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<PathBuf> {
         at += bytes.len() as u64;
     }
     to.sync_all(Purpose::LogAppend)?;
-    env.segment_files.storage.sync_directory(segment.directory())?;
+    files.storage.sync_directory(segment.directory())?;
     Ok(path)
 }
 
 /// Creates the file for the bytes of a segment from a position on. If an earlier recovery has cut
 /// the segment at the same position, the new file's name has a number.
 fn create_cut(
-    env: &Env,
+    storage: &dyn Storage,
     segment: &Segment,
     position: u64,
 ) -> Result<(PathBuf, Box<dyn WriteFile>)> {
-    let storage = &env.segment_files.storage;
     let mut number = 1;
     loop {
         let mut path = segment.path(Kind::Log).into_os_string();

@@ -376,7 +376,7 @@ fn verification_names_damaged_files() {
     let storage = Arc::clone(&machine.storage) as Arc<dyn Storage>;
     let verify = || {
         let log = LogDirectory::read(Arc::clone(&storage), Path::new("/log")).expect("a log");
-        log.verify(|_| ()).expect("a verification")
+        log.verify(|_| ())
     };
     let report = verify();
     assert!(report.findings.is_empty(), "{:?}", report.findings);

@@ -397,9 +397,8 @@ impl Partition {
         let (data_end, unpersisted, failure) = {
             let mut owner = self.owner.lock();
             let failure = match &owner.health {
-                Health::NoSpace { error, .. } | Health::Failed(error) => Some(error.clone()),
-                Health::Delayed { .. } => owner.delay_error(),
-                Health::Good | Health::Closed | Health::Deleted => None,
+                Health::Closed | Health::Deleted => None,
+                health => health.error(self.id).or_else(|| owner.delay_error()),
             };
             if let Some(error) = &failure {
                 completions.append(owner.drop_unacknowledged(&self.env, error));

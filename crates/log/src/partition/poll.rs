@@ -41,22 +41,17 @@ pub enum Strategy {
     Last,
 }
 
-/// How many bytes a poll may read from segments.
-#[derive(Debug, Clone, Copy)]
-struct ReadLimits {
-    bytes_max: usize,
-    beyond: Beyond,
-}
-
-/// What a poll does with a first batch that alone exceeds its limit.
+/// What a poll reads from segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Beyond {
-    /// Returns it.
-    Return,
-    /// Returns a [`StoredBatch`].
-    Describe,
-    /// Does not read it.
-    Leave,
+enum Reads {
+    /// Nothing.
+    Nothing,
+    /// Batches up to the poll's limit of bytes.
+    WithinLimit,
+    /// The same, but a first batch that alone exceeds the limit is returned as a [`StoredBatch`].
+    OrDescribesFirst,
+    /// The same, but a first batch that alone exceeds the limit is returned nevertheless.
+    OrReturnsFirst,
 }
 
 /// The progress of a poll: the next offset, the number of messages and bytes still to be read, and
@@ -108,7 +103,7 @@ impl Partition {
     /// # Errors
     /// Corruption, with the file and, if known, the offset; I/O errors.
     pub fn poll(&self, strategy: Strategy, count: u32) -> Result<Polled> {
-        self.poll_reading(strategy, count, POLL_BYTES, Beyond::Return)
+        self.poll_reading(strategy, count, POLL_BYTES, Reads::OrReturnsFirst)
     }
 
     /// Like [`Self::poll`], but holds at most `bytes_max` bytes of messages that are not in memory.
@@ -118,7 +113,7 @@ impl Partition {
     /// # Errors
     /// The errors of [`Self::poll`].
     pub fn poll_within(&self, strategy: Strategy, count: u32, bytes_max: usize) -> Result<Polled> {
-        self.poll_reading(strategy, count, bytes_max, Beyond::Describe)
+        self.poll_reading(strategy, count, bytes_max, Reads::OrDescribesFirst)
     }
 
     /// Like [`Self::poll_within`], but returns `None` if the first batch is larger than
@@ -132,8 +127,7 @@ impl Partition {
         count: u32,
         bytes_max: usize,
     ) -> Result<Option<Polled>> {
-        let limits = ReadLimits { bytes_max, beyond: Beyond::Leave };
-        self.poll_from(strategy, count, Some(limits))
+        self.poll_from(strategy, count, bytes_max, Reads::WithinLimit)
     }
 
     /// Reads up to `bytes_max` bytes of a batch that [`Self::poll_within`] of this partition has
@@ -160,9 +154,9 @@ impl Partition {
         strategy: Strategy,
         count: u32,
         bytes_max: usize,
-        beyond: Beyond,
+        reads: Reads,
     ) -> Result<Polled> {
-        match self.poll_from(strategy, count, Some(ReadLimits { bytes_max, beyond }))? {
+        match self.poll_from(strategy, count, bytes_max, reads)? {
             Some(polled) => Ok(polled),
             None => Err(Error::new(
                 ErrorKind::Internal,
@@ -176,20 +170,21 @@ impl Partition {
     /// # Errors
     /// The errors of [`Self::poll`].
     pub fn poll_memory(&self, strategy: Strategy, count: u32) -> Result<Option<Polled>> {
-        self.poll_from(strategy, count, None)
+        self.poll_from(strategy, count, POLL_BYTES, Reads::Nothing)
     }
 
-    /// Polls memory and, with `limits`, also segments. Returns `None` if the first message cannot
-    /// be returned within the limits.
+    /// Polls memory and segments. Returns `None` if the first message must not be read from its
+    /// segment, or exceeds the limit.
     fn poll_from(
         &self,
         strategy: Strategy,
         count: u32,
-        limits: Option<ReadLimits>,
+        bytes_max: usize,
+        reads: Reads,
     ) -> Result<Option<Polled>> {
         loop {
             let snapshot = self.snapshot();
-            let polled = self.poll_snapshot(&snapshot, strategy, count, limits);
+            let polled = self.poll_snapshot(&snapshot, strategy, count, bytes_max, reads);
             match polled {
                 Ok(Some(polled)) if polled.count > 0 => return Ok(Some(polled)),
                 // An error may be due to segments that were removed or cut during the read. If no
@@ -207,7 +202,8 @@ impl Partition {
         snapshot: &Snapshot,
         strategy: Strategy,
         count: u32,
-        limits: Option<ReadLimits>,
+        bytes_max: usize,
+        reads: Reads,
     ) -> Result<Option<Polled>> {
         let end = snapshot.progress.visible_end();
         let partition_last_offset = end.checked_sub(1).filter(|_| end > snapshot.start_offset);
@@ -222,7 +218,7 @@ impl Partition {
             Strategy::First => snapshot.start_offset,
             Strategy::Last => end.saturating_sub(u64::from(count)),
             Strategy::Timestamp(timestamp_us) => {
-                match self.offset_of_timestamp(snapshot, timestamp_us, limits.is_some())? {
+                match self.offset_of_timestamp(snapshot, timestamp_us, reads)? {
                     Some(offset) => offset,
                     None => return Ok(None),
                 }
@@ -233,19 +229,18 @@ impl Partition {
             return Ok(Some(nothing));
         }
         let polled = Polled { first_offset: offset, ..nothing };
-        let bytes = limits.map_or(POLL_BYTES, |limits| limits.bytes_max);
-        let mut wanted = Wanted { offset, count, bytes, polled };
+        let mut wanted = Wanted { offset, count, bytes: bytes_max, polled };
         // Each message is read from memory if it is there, otherwise from its segment.
         while !wanted.is_done() && wanted.offset < end {
             let before = wanted.offset;
             if !poll_chunks(snapshot, end, &mut wanted) {
-                let Some(limits) = limits else {
+                if reads == Reads::Nothing {
                     if wanted.is_empty() {
                         return Ok(None);
                     }
                     break;
-                };
-                match self.poll_segment(snapshot, end, limits, &mut wanted) {
+                }
+                match self.poll_segment(snapshot, end, reads, &mut wanted) {
                     // Messages before the error are returned now. The next poll starts at the
                     // damage and returns the error.
                     Err(_) if !wanted.is_empty() => break,
@@ -266,7 +261,7 @@ impl Partition {
         &self,
         snapshot: &Snapshot,
         end: u64,
-        limits: ReadLimits,
+        reads: Reads,
         wanted: &mut Wanted,
     ) -> Result<()> {
         let offset = wanted.offset;
@@ -280,7 +275,7 @@ impl Partition {
             },
         };
         let mut gathered = Gathered::default();
-        let read = self.gather_batches(&mut cursor, segment_end, limits, wanted, &mut gathered);
+        let read = self.gather_batches(&mut cursor, segment_end, reads, wanted, &mut gathered);
         wanted.polled.pieces.extend(gathered.finish());
         read?;
         // While others wait for memory, a cursor is not worth its buffers.
@@ -295,7 +290,7 @@ impl Partition {
         &self,
         cursor: &mut Cursor,
         segment_end: u64,
-        limits: ReadLimits,
+        reads: Reads,
         wanted: &mut Wanted,
         gathered: &mut Gathered,
     ) -> Result<()> {
@@ -304,8 +299,8 @@ impl Partition {
                 break;
             };
             let length = usize::try_from(header.length).unwrap_or(usize::MAX);
-            if length > wanted.bytes && !(wanted.is_empty() && limits.beyond == Beyond::Return) {
-                if wanted.is_empty() && limits.beyond == Beyond::Describe {
+            if length > wanted.bytes && !(wanted.is_empty() && reads == Reads::OrReturnsFirst) {
+                if wanted.is_empty() && reads == Reads::OrDescribesFirst {
                     self.poll_large_batch(cursor, wanted)?;
                 }
                 // The next poll begins with this batch.
@@ -396,13 +391,13 @@ impl Partition {
     }
 
     /// Returns the offset of the first message that is not older than a timestamp, or the offset
-    /// after the last message if all are older. `None` if this requires reading a segment and
-    /// `reads` is false.
+    /// after the last message if all are older. `None` if this requires reading a segment, which
+    /// the poll must not do.
     fn offset_of_timestamp(
         &self,
         snapshot: &Snapshot,
         timestamp_us: u64,
-        reads: bool,
+        reads: Reads,
     ) -> Result<Option<u64>> {
         let end = snapshot.progress.visible_end();
         // Consider the last chunk that begins with a batch older than the timestamp. The wanted
@@ -423,7 +418,7 @@ impl Partition {
                 .find(|header| header.base_timestamp_us >= timestamp_us);
             return Ok(Some(found.map_or(limit, |header| header.base_offset)));
         }
-        if !reads {
+        if reads == Reads::Nothing {
             return Ok(None);
         }
         // Consider the last segment that begins before the timestamp. The wanted message is in that

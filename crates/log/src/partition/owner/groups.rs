@@ -243,7 +243,7 @@ impl Owner {
             // batch was acknowledged, so all of them may be dropped.
             return self.drop_unacknowledged(env, error);
         }
-        self.run_out_of_space(env, error);
+        self.wait_for_resources(env, error);
         Completions::default()
     }
 

@@ -53,15 +53,10 @@ impl SegmentPosition {
 #[derive(Debug, Clone)]
 pub(super) enum Health {
     Good,
-    /// The disk is full: the next persist is tried at time `retry_ns` of the monotonic clock.
-    NoSpace {
-        error: Error,
-        retry_ns: u64,
-        wait_ns: u64,
-    },
-    /// No descriptor is left for a file: the next persist is tried at time `retry_ns` of the
-    /// monotonic clock. Until then, appends are accepted as long as there is memory.
-    Delayed {
+    /// The disk is full, or memory or descriptors are lacking: the next persist is tried at time
+    /// `retry_ns` of the monotonic clock. Until then, appends are refused. If only descriptors are
+    /// lacking, appends are accepted as long as there is memory.
+    Short {
         error: Error,
         retry_ns: u64,
         wait_ns: u64,
@@ -79,8 +74,9 @@ impl Health {
     /// Returns the error with which appends are refused; `None` if they are accepted.
     pub(super) fn error(&self, id: PartitionId) -> Option<Error> {
         match self {
-            Self::Good | Self::Delayed { .. } => None,
-            Self::NoSpace { error, .. } | Self::Failed(error) => Some(error.clone()),
+            Self::Good => None,
+            Self::Short { error, .. } if error.kind() == ErrorKind::OutOfDescriptors => None,
+            Self::Short { error, .. } | Self::Failed(error) => Some(error.clone()),
             Self::Closed => Some(Error::closed(id)),
             Self::Deleted => Some(Error::deleted(id)),
         }
@@ -407,7 +403,10 @@ impl Owner {
     /// Returns the error that delays persists; `None` if nothing is delayed.
     pub(super) fn delay_error(&self) -> Option<Error> {
         match &self.health {
-            Health::Delayed { error, .. } if self.has_unpersisted() || self.awaits_truncation => {
+            Health::Short { error, .. }
+                if error.kind() == ErrorKind::OutOfDescriptors
+                    && (self.has_unpersisted() || self.awaits_truncation) =>
+            {
                 Some(error.clone())
             }
             _ => None,
@@ -415,53 +414,24 @@ impl Owner {
     }
 
     /// Records that a write or another change of files is impossible at present, and retries it
-    /// after a delay. Returns whether descriptors have been lacking for a long time.
+    /// after a delay. A failed, closed or deleted partition stays as it is. Returns whether
+    /// descriptors have been lacking for a long time.
     pub(super) fn wait_for_resources(&mut self, env: &Env, error: &Error) -> bool {
-        match error.kind() {
-            ErrorKind::OutOfDescriptors => self.delay(env, error),
-            _ => {
-                self.run_out_of_space(env, error);
-                false
-            }
-        }
+        let wait_ns = match &self.health {
+            Health::Good => RETRY_NS[0],
+            Health::Short { wait_ns, .. } => (wait_ns * 2).min(RETRY_NS[1]),
+            Health::Failed(_) | Health::Closed | Health::Deleted => return false,
+        };
+        let retry_ns = env.clock.monotonic_ns() + wait_ns;
+        self.health = Health::Short { error: error.clone(), retry_ns, wait_ns };
+        error.kind() == ErrorKind::OutOfDescriptors && wait_ns == RETRY_NS[1]
     }
 
     /// Records that a write or another change of files has succeeded after it was retried.
     pub(super) fn has_resources(&mut self) {
-        if matches!(self.health, Health::NoSpace { .. } | Health::Delayed { .. }) {
+        if matches!(self.health, Health::Short { .. }) {
             self.health = Health::Good;
         }
-    }
-
-    /// Retries a persist after a delay, because no descriptor is left. A failed, closed or deleted
-    /// partition stays as it is. Returns whether the delay has reached its maximum.
-    fn delay(&mut self, env: &Env, error: &Error) -> bool {
-        let wait_ns = match &self.health {
-            Health::Good => RETRY_NS[0],
-            Health::Delayed { wait_ns, .. } | Health::NoSpace { wait_ns, .. } => {
-                (wait_ns * 2).min(RETRY_NS[1])
-            }
-            Health::Failed(_) | Health::Closed | Health::Deleted => return false,
-        };
-        let retry_ns = env.clock.monotonic_ns() + wait_ns;
-        self.health = Health::Delayed { error: error.clone(), retry_ns, wait_ns };
-        wait_ns == RETRY_NS[1]
-    }
-
-    /// Refuses appends until a write to the segment succeeds; the write is retried after a delay. A
-    /// failed, closed or deleted partition stays as it is.
-    pub(super) fn run_out_of_space(&mut self, env: &Env, error: &Error) {
-        if self.health.has_ended() || matches!(self.health, Health::Failed(_)) {
-            return;
-        }
-        let wait_ns = match &self.health {
-            Health::NoSpace { wait_ns, .. } | Health::Delayed { wait_ns, .. } => {
-                (wait_ns * 2).min(RETRY_NS[1])
-            }
-            _ => RETRY_NS[0],
-        };
-        let retry_ns = env.clock.monotonic_ns() + wait_ns;
-        self.health = Health::NoSpace { error: error.clone(), retry_ns, wait_ns };
     }
 
     /// Returns the time, by the monotonic clock, at which the oldest unpersisted batch was
@@ -478,9 +448,7 @@ impl Owner {
         match &self.health {
             Health::Good if self.awaits_files() => return true,
             Health::Good => {}
-            Health::NoSpace { retry_ns, .. } | Health::Delayed { retry_ns, .. } => {
-                return now_ns >= *retry_ns;
-            }
+            Health::Short { retry_ns, .. } => return now_ns >= *retry_ns,
             Health::Failed(_) | Health::Closed | Health::Deleted => return false,
         }
         let Some(since_ns) = self.unpersisted_since_ns() else { return false };
@@ -503,7 +471,7 @@ impl Owner {
                 let interval_ns = self.options.save_interval_us.saturating_mul(1000);
                 Some(self.unpersisted_since_ns()?.saturating_add(interval_ns))
             }
-            Health::NoSpace { retry_ns, .. } | Health::Delayed { retry_ns, .. } => {
+            Health::Short { retry_ns, .. } => {
                 (self.has_unpersisted() || self.awaits_truncation).then_some(*retry_ns)
             }
             Health::Failed(_) | Health::Closed | Health::Deleted => None,
@@ -521,8 +489,8 @@ impl Owner {
     /// the partition has nothing to release, has unpersisted batches, or refuses appends.
     pub(super) fn release_ns(&self) -> Option<u64> {
         let holds = !self.tail.is_released && self.tail.pending.is_empty();
-        let is_well = matches!(self.health, Health::Good | Health::Delayed { .. });
-        (holds && is_well).then(|| self.tail.last_append_ns.saturating_add(IDLE_NS))
+        let may_release = holds && self.health.error(self.id).is_none();
+        may_release.then(|| self.tail.last_append_ns.saturating_add(IDLE_NS))
     }
 
     /// Releases the chunks of an idle partition and evicts them from the cache. If the partition

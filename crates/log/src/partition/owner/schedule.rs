@@ -107,8 +107,7 @@ impl Owner {
         if std::mem::take(&mut self.schedule.has_persisted) && self.schedule.wants_removal {
             return Step::Remove;
         }
-        let can_persist =
-            matches!(self.health, Health::Good | Health::NoSpace { .. } | Health::Delayed { .. });
+        let can_persist = matches!(self.health, Health::Good | Health::Short { .. });
         let is_wanted = match self.schedule.commands.front() {
             None => self.is_persist_due(env, now_ns),
             Some(command) => {

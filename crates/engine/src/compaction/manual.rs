@@ -57,10 +57,7 @@ impl CompactionScheduler {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         let rewrite = options.bottommost_level_compaction;
-        // Tables with higher file numbers were written after this request began. Unless the request
-        // forces a rewrite, they are not rewritten again within the last level.
         let requested_at = self.context.numbers.next();
-        let spared = (rewrite != BottommostRewrite::Force).then_some(requested_at);
         let first = self
             .with_context(&self.versions.lock(), family, |it| {
                 picker::first_step(it, begin, end, rewrite)
@@ -68,7 +65,11 @@ impl CompactionScheduler {
             .ok_or_else(|| self.why_not_compacted(family))?;
         let mut next = first;
         while let Some(step) = next {
-            self.carry_out_step(family, step, begin, end, spared, requested_at)?;
+            let ManualStep { input_level, output_level } = step;
+            let spares_new = input_level == output_level && rewrite != BottommostRewrite::Force;
+            let range =
+                ManualRange { input_level, output_level, begin, end, requested_at, spares_new };
+            self.carry_out_step(family, range)?;
             next = self
                 .with_context(&self.versions.lock(), family, |it| {
                     picker::next_step(it, step, rewrite)
@@ -79,29 +80,11 @@ impl CompactionScheduler {
     }
 
     /// Compacts a range of keys from one level to another. This may take several compactions.
-    fn carry_out_step(
-        &self,
-        family: &ColumnFamily,
-        step: ManualStep,
-        begin: Option<&[u8]>,
-        end: Option<&[u8]>,
-        spared: Option<u64>,
-        requested_at: u64,
-    ) -> Result<()> {
-        let ManualStep { input_level, output_level } = step;
-        let older_than = spared.filter(|_| input_level == output_level);
-        let mut begin = begin.map(<[u8]>::to_vec);
+    fn carry_out_step(&self, family: &ColumnFamily, range: ManualRange<'_>) -> Result<()> {
+        let mut begin = range.begin.map(<[u8]>::to_vec);
         loop {
             let running = self.context.background.begin_compaction()?;
-            let begin_here = begin.as_deref();
-            let range = ManualRange {
-                input_level,
-                output_level,
-                begin: begin_here,
-                end,
-                older_than,
-                requested_at,
-            };
+            let range = ManualRange { begin: begin.as_deref(), ..range };
             let mut versions = self.versions.lock_to_claim();
             let picked = self.with_context(&versions, family, |context| {
                 match picker::pick_range(context, range) {

@@ -33,12 +33,12 @@ pub(crate) struct ManualRange<'k> {
     pub(crate) begin: Option<&'k [u8]>,
     /// The last user key, inclusive; `None` is unbounded.
     pub(crate) end: Option<&'k [u8]>,
-    /// If set, only tables with a lower file number than this are compacted. A rewrite thus skips
-    /// the tables that the same request has written.
-    pub(crate) older_than: Option<u64>,
     /// The next file number at the time of the request: tables with this number or a higher one
     /// were written later, and need not be compacted.
     pub(crate) requested_at: u64,
+    /// Whether those tables are not compacted at all. A rewrite thus skips the tables that the same
+    /// request has written.
+    pub(crate) spares_new: bool,
 }
 
 /// The outcome of picking a manual compaction.
@@ -210,7 +210,7 @@ fn begin_of_rest(
 }
 
 fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Busy> {
-    let ManualRange { input_level, output_level, begin, end, older_than, .. } = range;
+    let ManualRange { input_level, output_level, begin, end, requested_at, spares_new } = range;
     let bounds = InternalBounds::new(begin, end);
     let mut files = tree.overlapping(input_level, bounds.bounds());
     if files.is_empty() {
@@ -219,7 +219,7 @@ fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Bus
     if input_level == 0 && tree.is_level_0_busy() {
         return Err(Busy);
     }
-    let mut has_more = older_than.is_some_and(|number| keep_older(&mut files, number));
+    let mut has_more = spares_new && keep_older(&mut files, requested_at);
     // For level 0, the list of inputs is not shortened here. Tables of level 0 may overlap, so a
     // table may move down only together with the older tables that it overlaps.
     has_more |= input_level > 0 && keep_affordable(tree, &mut files, output_level);

@@ -212,7 +212,7 @@ fn pick_manually(world: &World, text: &str) -> String {
     let mut level = || words.next().unwrap().trim_start_matches('L').parse().unwrap();
     let (input_level, output_level) = (level(), level());
     let (begin, end) = parse_range(words.next().expect("a range"));
-    let older_than = words.next().map(parse_size);
+    let spared_from = words.next().map(parse_size);
     let mut begin = begin.map(|key| key.as_bytes().to_vec());
     let mut text = String::new();
     loop {
@@ -222,8 +222,8 @@ fn pick_manually(world: &World, text: &str) -> String {
             output_level,
             begin: begin.as_deref(),
             end,
-            older_than,
-            requested_at: u64::MAX,
+            requested_at: spared_from.unwrap_or(u64::MAX),
+            spares_new: spared_from.is_some(),
         };
         match pick_range(&world.context(), range) {
             ManualPick::Nothing => return text + "nothing",
@@ -251,23 +251,16 @@ fn to_the_bottom(world: &mut World, text: &str) -> String {
         other => panic!("unknown rewrite '{other}'"),
     };
     let (begin, end) = (begin.map(str::as_bytes), end.map(str::as_bytes));
-    let spared = world.next_number;
+    let requested_at = world.next_number;
     let mut text = String::new();
     let mut step = first_step(&world.context(), begin, end, rewrite);
     while let Some(ManualStep { input_level, output_level }) = step {
-        let is_spared = input_level == output_level && rewrite != BottommostRewrite::Force;
-        let older_than = is_spared.then_some(spared);
+        let spares_new = input_level == output_level && rewrite != BottommostRewrite::Force;
         let mut rest = begin.map(<[u8]>::to_vec);
         loop {
             let begin = rest.as_deref();
-            let range = ManualRange {
-                input_level,
-                output_level,
-                begin,
-                end,
-                older_than,
-                requested_at: u64::MAX,
-            };
+            let range =
+                ManualRange { input_level, output_level, begin, end, requested_at, spares_new };
             match pick_range(&world.context(), range) {
                 ManualPick::Conflict => return text + "conflict",
                 ManualPick::Nothing => break,

@@ -265,8 +265,8 @@ fn compact_range(
                 output_level: current.output_level,
                 begin: rest.as_deref(),
                 end,
-                older_than: None,
                 requested_at: u64::MAX,
+                spares_new: false,
             };
             match pick_range(&world.context(), range) {
                 ManualPick::Nothing => break,

@@ -39,6 +39,5 @@ pub use picker::BottommostRewrite;
 pub(crate) use picker::{
     LevelTargets, compare_bounds, is_behind, level_scores, pending_compaction_bytes,
 };
-pub(crate) use rounds::CLEANING;
 pub(crate) use scheduler::CompactionScheduler;
 pub(crate) use stalls::{stall_conditions, update_all_stalls, update_stalls};

@@ -16,7 +16,6 @@ use super::picker::{self, LevelTargets};
 use super::scheduler::CompactionScheduler;
 use crate::background::{Attempt, FailedPart, Running, WorkingThread};
 use crate::column_family::ColumnFamily;
-use crate::epoch;
 use crate::error::{Error, ErrorKind, Result};
 use crate::options::DbOptions;
 use crate::panics;
@@ -32,9 +31,6 @@ const TRIES: usize = 2;
 /// Minimum value of `max_compaction_trigger_wakeup_seconds` at which each check leaves a line in
 /// the LOG.
 const LOGGED_S: u64 = 60;
-
-/// The text by which error messages name the removal of obsolete files.
-pub(crate) const CLEANING: &str = "the removal of obsolete files";
 
 /// The outcome of a compaction round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,27 +62,7 @@ impl CompactionScheduler {
                 break;
             }
         }
-        self.clean_here();
-    }
-
-    /// Removes obsolete files that nobody uses: in the cleaning thread, or on the calling thread if
-    /// there is none.
-    pub(crate) fn clean_soon(&self) {
-        if self.context.options.is_inline() {
-            self.clean_here();
-        } else {
-            self.context.background.clean_soon();
-        }
-    }
-
-    /// Removes obsolete files that nobody uses, on the calling thread.
-    fn clean_here(&self) {
-        let clean = || {
-            epoch::collect();
-            self.versions.obsolete().remove_unread_at_once();
-        };
-        // An error is already latched: later calls are refused because of it, and return it.
-        let _ = self.context.round(FailedPart::Upkeep, CLEANING, clean);
+        self.context.clean_soon(self.versions.obsolete());
     }
 
     /// Wakes the compaction threads if a compaction may have become due although no table was

@@ -11,6 +11,7 @@
 //! version::Versions                 the current tables; the MANIFEST
 //! ```
 
+mod cleaning;
 mod failures;
 mod locks;
 mod new_tables;

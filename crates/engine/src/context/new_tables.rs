@@ -68,13 +68,4 @@ impl Context {
         self.retire_files(installed, family);
         Ok(())
     }
-
-    /// Schedules the removal of the files that an installation took out of a column family's
-    /// version. Each file is removed as soon as nobody uses it.
-    pub(crate) fn retire_files(&self, installed: &mut Installed<'_>, family: &ColumnFamily) {
-        let readers = family.readers();
-        if installed.retire(family.id(), &readers.tables, &readers.blobs) {
-            self.background.clean_soon();
-        }
-    }
 }

@@ -131,7 +131,7 @@ impl Db {
     pub fn enable_file_deletions(&self) -> Result<()> {
         let database = self.database()?;
         if database.versions.obsolete().end_pause() {
-            database.compactions.clean_soon();
+            database.context.clean_soon(database.versions.obsolete());
         }
         Ok(())
     }

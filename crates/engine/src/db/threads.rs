@@ -6,7 +6,6 @@ use tailwater_io::sync;
 use tailwater_io::thread::{self, Thread};
 
 use crate::background::{Cleaning, FailedPart, Task, WorkingThread};
-use crate::compaction::CLEANING;
 use crate::db::Database;
 use crate::epoch::{self, heavy};
 use crate::error::{Error, Result};
@@ -109,11 +108,7 @@ impl Database {
         let _collector = heavy::Collector::begin();
         loop {
             match self.context.background.next_cleaning() {
-                // If the work panicked, `round` has latched the error, and later writes are refused
-                // with it. So the result can be ignored here.
-                Cleaning::Remove => {
-                    drop(self.context.round(FailedPart::Upkeep, CLEANING, || self.clean()));
-                }
+                Cleaning::Remove => self.context.cleaning_round(|| self.clean()),
                 // No caller is left to report to; the LOG has the result.
                 Cleaning::Close => drop(self.close(&self.abandoned)),
                 Cleaning::End => return,

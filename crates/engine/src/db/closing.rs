@@ -18,19 +18,17 @@
 //! A user callback cannot close the database, since closing waits for callbacks. A callback may
 //! drop the last handle; the cleaning thread then closes the database.
 
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
-use crate::background::{FailedPart, WorkingThread, is_working_for};
-use crate::db::threads::Threads;
+use crate::background::{WorkingThread, is_working_for};
+use crate::db::threads::{Threads, Writing};
 use crate::db::{Access, Database, Db};
 use crate::epoch;
 use crate::error::{Error, Result};
 use crate::panics;
-use crate::wal::{LogDurability, PreallocationListener};
 
 impl Db {
     /// Closes a database that is open for writing: unlogged writes are flushed, unless
@@ -60,58 +58,7 @@ const LAST_WAIT: Duration = Duration::from_millis(100);
 /// Interval between two checks of whether readers have released obsolete files.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The database, and its background threads. Dropping it closes the database.
-#[derive(Debug)]
-pub(super) struct Writing {
-    pub(super) database: Arc<Database>,
-    threads: Mutex<Option<Threads>>,
-}
-
 impl Writing {
-    /// Starts the background threads, unless callers do the background work inline.
-    pub(super) fn start(database: Arc<Database>) -> Result<Self> {
-        let inline = database.context.options.is_inline();
-        let threads = if inline { None } else { Some(Threads::start(&database)?) };
-        let writing = Self { database, threads: Mutex::new(threads) };
-        if !inline {
-            writing.start_preallocating()?;
-        }
-        Ok(writing)
-    }
-
-    /// Starts the thread that preallocates logs, if the logs use preallocated files.
-    fn start_preallocating(&self) -> Result<()> {
-        let info_log = Arc::clone(&self.database.context.info_log);
-        let chosen = move |durability: &LogDurability| {
-            info_log.info(format_args!("direct logs: {durability}"));
-        };
-        let context = Arc::downgrade(&self.database.context);
-        let panicked = move |error: Error| {
-            if let Some(context) = context.upgrade() {
-                context.latch(FailedPart::Upkeep, &error);
-            }
-        };
-        let listener =
-            PreallocationListener { chosen: Box::new(chosen), panicked: Box::new(panicked) };
-        self.database.writes.logs().start_preallocating(listener)
-    }
-
-    /// Changes options of the database, and starts more background threads if the options request
-    /// them.
-    pub(super) fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
-        self.database.set_database_options(changes)?;
-        let mut threads = self.threads.lock();
-        if let Some(threads) = &mut *threads
-            && let Err(error) = threads.grow(&self.database)
-        {
-            self.database
-                .context
-                .info_log
-                .warn(format_args!("not all compaction threads started: {error}"));
-        }
-        Ok(())
-    }
-
     /// Closes the database. Every later or concurrent call waits for the first one, and returns its
     /// outcome.
     ///

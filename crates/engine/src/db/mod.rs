@@ -27,14 +27,13 @@ mod updates;
 mod writing;
 
 pub use approximate_sizes::{MemTableStatistics, SizeOptions};
-use closing::Writing;
 pub use creating_families::CreateFamiliesError;
 use database::Database;
 pub use entries::{Entries, KeyBounds};
 pub use live_files::LiveFile;
 pub use maintenance::CompactionPause;
-use opening::Opened;
 pub use properties::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
+use threads::Writing;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -202,24 +201,6 @@ impl Db {
             without_effect: Vec::new(),
             is_new: false,
             access,
-        };
-        Ok(Self { inner: Arc::new(inner) })
-    }
-
-    fn writing(directory: &Path, opened: Opened) -> Result<Self> {
-        let Opened { writing, left_out, warnings, without_effect, is_new } = opened;
-        let context = &writing.database.context;
-        let inner = Inner {
-            default_family: default_of(&context.shared.family_set())?,
-            opening: context.shared.opening,
-            directory: directory.to_owned(),
-            storage: Arc::clone(&context.storage),
-            shared: Arc::clone(&context.shared),
-            left_out,
-            warnings,
-            without_effect,
-            is_new,
-            access: Access::Writing(writing),
         };
         Ok(Self { inner: Arc::new(inner) })
     }

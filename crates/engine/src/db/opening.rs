@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use tailwater_io::sync::Mutex;
 
-use super::closing::Writing;
+use super::threads::Writing;
+use super::{Access, Database, Db, Inner, default_of};
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
-use crate::db::{Database, Db};
 use crate::error::Result;
 use crate::ingest::Ingester;
-use crate::left_out::LeftOut;
 use crate::open_options::{OpenOptions, OptionWithoutEffect, database_options_without_effect};
 use crate::recovery::{self, Recovered, warnings};
 
@@ -37,7 +36,7 @@ impl Db {
     /// thread.
     pub fn open(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let directory = directory.as_ref();
-        Opened::open(directory, options).and_then(|opened| Self::writing(directory, opened))
+        recovery::open(directory, options).and_then(|recovered| Self::writing(directory, recovered))
     }
 
     /// Opens the database in `directory` for reading and writing with default options; creates it
@@ -53,30 +52,9 @@ impl Db {
         options.create_if_missing(true);
         Self::open(directory, &options)
     }
-}
 
-/// A database opened for writing.
-pub(super) struct Opened {
-    pub(super) writing: Writing,
-    pub(super) left_out: Vec<LeftOut>,
-    pub(super) warnings: Vec<String>,
-    pub(super) without_effect: Vec<OptionWithoutEffect>,
-    /// Whether this call created the database.
-    pub(super) is_new: bool,
-}
-
-impl Opened {
-    /// Opens the database in `directory` for writing.
-    ///
-    /// # Errors
-    /// The errors of [`crate::Db::open`].
-    pub(super) fn open(directory: &Path, options: &OpenOptions) -> Result<Self> {
-        recovery::open(directory, options).and_then(Self::from_recovered)
-    }
-
-    /// Creates the column families that are missing, writes the OPTIONS, and starts the background
-    /// threads.
-    fn from_recovered(recovered: Recovered) -> Result<Self> {
+    /// Creates the components that a recovered database lacks, and starts the background threads.
+    fn writing(directory: &Path, recovered: Recovered) -> Result<Self> {
         let Recovered { context, versions, compactions, flushes, writes, is_new, .. } = recovered;
         let ingester = Ingester::new(
             Arc::clone(&context),
@@ -99,30 +77,50 @@ impl Opened {
             closed: Mutex::default(),
             closing: recovered.closing,
         };
-        database.create_missing_families()?;
-        if is_new {
-            database.writes.spread_write_times();
-        }
-        database.writes.update_write_times();
-        database.write_options_file(&database.all_options())?;
-        database.options_files.write_own(&database.context.options.fixed().tailwater)?;
-        update_all_stalls(&database.context);
+        database.complete(is_new)?;
         let writing = Writing::start(Arc::new(database))?;
         let database = &writing.database;
-        database.context.info_log.info(format_args!(
+        let context = &database.context;
+        context.info_log.info(format_args!(
             "the database was opened at sequence number {}",
-            database.context.published()
+            context.published()
         ));
         let mut warnings = recovered.warnings;
         warnings.extend(database.warn_of_settings());
         let without_effect = database.options_without_effect();
         warnings.extend(database.warn_of_options(&without_effect));
         database.compactions.compact_soon();
-        Ok(Self { writing, left_out: recovered.left_out, warnings, without_effect, is_new })
+        let inner = Inner {
+            default_family: default_of(&context.shared.family_set())?,
+            opening: context.shared.opening,
+            directory: directory.to_owned(),
+            storage: Arc::clone(&context.storage),
+            shared: Arc::clone(&context.shared),
+            left_out: recovered.left_out,
+            warnings,
+            without_effect,
+            is_new,
+            access: Access::Writing(writing),
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 }
 
 impl Database {
+    /// Creates the column families that are missing, and writes the OPTIONS. `is_new` says whether
+    /// this opening created the database.
+    fn complete(&self, is_new: bool) -> Result<()> {
+        self.create_missing_families()?;
+        if is_new {
+            self.writes.spread_write_times();
+        }
+        self.writes.update_write_times();
+        self.write_options_file(&self.all_options())?;
+        self.options_files.write_own(&self.context.options.fixed().tailwater)?;
+        update_all_stalls(&self.context);
+        Ok(())
+    }
+
     /// Writes warnings to the LOG and returns them. They are about objects that the OPTIONS file
     /// names but that are not registered, and features that are not implemented.
     fn warn_of_settings(&self) -> Vec<String> {

@@ -2,13 +2,67 @@
 
 use std::sync::Arc;
 
-use tailwater_io::sync;
+use tailwater_io::sync::{self, Mutex};
 use tailwater_io::thread::{self, Thread};
 
 use crate::background::{Cleaning, FailedPart, Task, WorkingThread};
 use crate::db::Database;
 use crate::epoch::{self, heavy};
 use crate::error::{Error, Result};
+use crate::wal::{LogDurability, PreallocationListener};
+
+/// The database, and its background threads. Dropping it closes the database.
+#[derive(Debug)]
+pub(super) struct Writing {
+    pub(super) database: Arc<Database>,
+    pub(super) threads: Mutex<Option<Threads>>,
+}
+
+impl Writing {
+    /// Starts the background threads, unless callers do the background work inline.
+    pub(super) fn start(database: Arc<Database>) -> Result<Self> {
+        let inline = database.context.options.is_inline();
+        let threads = if inline { None } else { Some(Threads::start(&database)?) };
+        let writing = Self { database, threads: Mutex::new(threads) };
+        if !inline {
+            writing.start_preallocating()?;
+        }
+        Ok(writing)
+    }
+
+    /// Starts the thread that preallocates logs, if the logs use preallocated files.
+    fn start_preallocating(&self) -> Result<()> {
+        let info_log = Arc::clone(&self.database.context.info_log);
+        let chosen = move |durability: &LogDurability| {
+            info_log.info(format_args!("direct logs: {durability}"));
+        };
+        let context = Arc::downgrade(&self.database.context);
+        let panicked = move |error: Error| {
+            if let Some(context) = context.upgrade() {
+                context.latch(FailedPart::Upkeep, &error);
+            }
+        };
+        let listener =
+            PreallocationListener { chosen: Box::new(chosen), panicked: Box::new(panicked) };
+        self.database.writes.logs().start_preallocating(listener)
+    }
+
+    /// Changes options of the database, and starts more background threads if the options request
+    /// them.
+    pub(super) fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.database.set_database_options(changes)?;
+        let mut threads = self.threads.lock();
+        if let Some(threads) = &mut *threads
+            && let Err(error) = threads.grow(&self.database)
+        {
+            self.database
+                .context
+                .info_log
+                .warn(format_args!("not all compaction threads started: {error}"));
+        }
+        Ok(())
+    }
+}
 
 /// The background threads of a database. Dropping this joins them, so they must have been signalled
 /// to end before. If one of these threads itself drops this, it does not join itself.

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use super::{DbIterator, Direction};
-use crate::stats::{Histogram, Started, Statistics, Ticker};
+use crate::error::Result;
+use crate::stats::{Histogram, Statistics, Ticker};
 
 /// Counts of an iterator's steps that are not yet in the shared statistics.
 pub(super) struct Counts {
@@ -25,11 +26,6 @@ impl Counts {
         statistics.add(Ticker::IteratorsCreated, 1);
         Self { statistics, next: 0, next_found: 0, previous: 0, previous_found: 0, bytes: 0 }
     }
-
-    /// Returns the start time of a seek.
-    pub(super) fn begin(&self) -> Started {
-        self.statistics.start()
-    }
 }
 
 impl Drop for Counts {
@@ -45,16 +41,23 @@ impl Drop for Counts {
 }
 
 impl DbIterator {
-    /// Counts a seek that started at `begun`.
-    pub(super) fn count_seek(&self, begun: Option<Started>) {
-        let (Some(counts), Some(begun)) = (&self.counts, begun) else { return };
-        counts.statistics.record_since(Histogram::DbSeek, begun);
-        let recorder = counts.statistics.recorder();
-        recorder.add(Ticker::DbSeek, 1);
-        if let Some((key, value)) = self.item() {
-            recorder.add(Ticker::DbSeekFound, 1);
-            recorder.add(Ticker::IterBytesRead, (key.len() + value.len()) as u64);
+    /// Makes a seek and counts it.
+    pub(super) fn counted_seek(
+        &mut self,
+        seek: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        let begun = self.counts.as_ref().map(|counts| counts.statistics.start());
+        let moved = seek(self);
+        if let (Some(counts), Some(begun)) = (&self.counts, begun) {
+            counts.statistics.record_since(Histogram::DbSeek, begun);
+            let recorder = counts.statistics.recorder();
+            recorder.add(Ticker::DbSeek, 1);
+            if let Some((key, value)) = self.item() {
+                recorder.add(Ticker::DbSeekFound, 1);
+                recorder.add(Ticker::IterBytesRead, (key.len() + value.len()) as u64);
+            }
         }
+        moved
     }
 
     /// Counts a step to the next or previous key.

@@ -7,8 +7,9 @@
 //! known only when all of its records have been read. The merged sources are then before the key,
 //! and the iterator holds a copy of the key and value.
 //!
-//! Further methods of the iterator move it to newer super versions ([`refresh`]), count its steps
-//! ([`counts`]) and return its properties ([`property`]).
+//! The merged sources are those of a super version ([`sources`]). Further methods of the iterator
+//! move it to newer super versions ([`refresh`]), count its steps ([`counts`]) and return its
+//! properties ([`property`]).
 
 mod backward;
 mod counts;
@@ -17,6 +18,7 @@ mod operands;
 mod pinned;
 mod property;
 mod refresh;
+mod sources;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -27,18 +29,18 @@ use tailwater_format::key::{self, MAX_SEQUENCE, Sequence, ValueType};
 
 use crate::column_family::SuperVersion;
 use crate::error::Result;
-use crate::iterator::{Direction, Leaf, LevelIterator, MergingIterator};
+use crate::iterator::{Direction, MergingIterator};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::read::ReadOptions;
 use crate::skipped_damage::{SkippedDamage, SkippedKeys};
 use crate::stats::IteratorCharge;
-use crate::table::{ReadPlan, ReadProfile, TableCache, TableIterator};
-use crate::version::Level;
+use crate::table::{ReadPlan, ReadProfile};
 
 use counts::Counts;
 use operands::Operands;
 use pinned::PinnedKeys;
 use refresh::{Origin, Refresh};
+use sources::leaves;
 
 /// The lowest trailer. An internal key with this trailer sorts after all records of its user key.
 const LAST_TRAILER: u64 = 0;
@@ -270,10 +272,7 @@ impl DbIterator {
     /// # Errors
     /// Errors from reading a table or blob file. All other moves return these errors, too.
     pub fn seek_to_first(&mut self) -> Result<()> {
-        let begun = self.counts.as_ref().map(|counts| counts.begin());
-        let moved = self.go_to_first();
-        self.count_seek(begun);
-        moved
+        self.counted_seek(Self::go_to_first)
     }
 
     fn go_to_first(&mut self) -> Result<()> {
@@ -295,10 +294,7 @@ impl DbIterator {
 
     /// Moves to the last key before the upper bound; without an upper bound, to the last key.
     pub fn seek_to_last(&mut self) -> Result<()> {
-        let begun = self.counts.as_ref().map(|counts| counts.begin());
-        let moved = self.go_to_last();
-        self.count_seek(begun);
-        moved
+        self.counted_seek(Self::go_to_last)
     }
 
     fn go_to_last(&mut self) -> Result<()> {
@@ -327,10 +323,7 @@ impl DbIterator {
     /// reliable only as long as it is on keys with `target`'s prefix. Past these keys, it may omit
     /// keys and may return overwritten or deleted entries, as in RocksDB.
     pub fn seek(&mut self, target: impl AsRef<[u8]>) -> Result<()> {
-        let begun = self.counts.as_ref().map(|counts| counts.begin());
-        let moved = self.go_to(target.as_ref());
-        self.count_seek(begun);
-        moved
+        self.counted_seek(|it| it.go_to(target.as_ref()))
     }
 
     fn go_to(&mut self, target: &[u8]) -> Result<()> {
@@ -356,10 +349,7 @@ impl DbIterator {
 
     /// Moves to the last key at or before `target` that is before the upper bound.
     pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) -> Result<()> {
-        let begun = self.counts.as_ref().map(|counts| counts.begin());
-        let moved = self.go_to_or_before(target.as_ref());
-        self.count_seek(begun);
-        moved
+        self.counted_seek(|it| it.go_to_or_before(target.as_ref()))
     }
 
     fn go_to_or_before(&mut self, target: &[u8]) -> Result<()> {
@@ -547,104 +537,6 @@ impl View {
         self.prefix_extractor = prefix_extractor.filter(|_| settings.prefix_same_as_start);
         self.max_sequential_skip = source.max_sequential_skip();
     }
-}
-
-/// Returns the sources of a super version, newest first. `old` holds the sources of an earlier
-/// super version; those that are also part of the new one are reused.
-///
-/// With a target, each new source is positioned: forward, at its first record at or after the
-/// target; backward, at its last record at or before the target. A reused source keeps its
-/// position. The caller must have ensured that this position is at or after the target (forward),
-/// or at or before the target (backward). Without a target, new sources have no position, and the
-/// caller must seek in all sources.
-fn leaves(
-    source: &SuperVersion,
-    snapshot: Sequence,
-    settings: &ReadSettings,
-    mut old: Vec<Leaf>,
-    target: Option<(&[u8], Direction)>,
-) -> Result<Vec<Leaf>> {
-    let tables = source.tables();
-    let profile = &settings.profile;
-    let mut kept =
-        |is_it: &dyn Fn(&Leaf) -> bool| old.iter().position(is_it).map(|at| old.swap_remove(at));
-    let positioned = |mut leaf: Leaf| {
-        match target {
-            Some((target, Direction::Forward)) => leaf.seek(target)?,
-            Some((target, Direction::Backward)) => leaf.seek_for_prev(target)?,
-            None => {}
-        }
-        Ok::<Leaf, crate::error::Error>(leaf)
-    };
-    let mut leaves = Vec::new();
-    for memtable in source.memtables() {
-        leaves.push(match kept(&|leaf| leaf.is_of_memtable(memtable)) {
-            Some(leaf) => leaf,
-            None => positioned(Leaf::of_memtable(Arc::clone(memtable), snapshot))?,
-        });
-    }
-    let levels = source.version().levels().iter();
-    let levels: Vec<Arc<Level>> = match &settings.skipped_damage {
-        Some(record) => {
-            let readable = levels.map(|level| readable(level, tables, profile, record));
-            readable.collect::<Result<_>>()?
-        }
-        None => levels.cloned().collect(),
-    };
-    let mut levels = levels.iter().enumerate();
-    for file in levels.next().into_iter().flat_map(|(_, level)| level.files()) {
-        if let Some(mut leaf) = kept(&|leaf| leaf.is_of_file(file)) {
-            leaf.set_prefixes(tables.context().prefix_extractor.clone());
-            leaves.push(leaf);
-            continue;
-        }
-        let table = tables.open(file, profile.purpose)?;
-        let mut iterator = TableIterator::new(table, *profile, &settings.plan);
-        iterator.set_prefixes(tables.context().prefix_extractor.clone());
-        iterator.skip_damage(settings.skipped_damage.clone());
-        leaves.push(positioned(Leaf::of_table(iterator, file, snapshot)?)?);
-    }
-    for (number, level) in levels.filter(|(_, level)| !level.files().is_empty()) {
-        leaves.push(match kept(&|leaf| leaf.is_of_level(number)) {
-            Some(Leaf::Level(mut leaf)) => {
-                leaf.go_over(level, tables, target)?;
-                Leaf::Level(leaf)
-            }
-            _ => {
-                let mut leaf = LevelIterator::new(
-                    number,
-                    Arc::clone(level),
-                    Arc::clone(tables),
-                    *profile,
-                    settings.plan.clone(),
-                    snapshot,
-                );
-                leaf.skip_damage(settings.skipped_damage.clone());
-                positioned(Leaf::Level(leaf))?
-            }
-        });
-    }
-    Ok(leaves)
-}
-
-/// Returns the tables of a level that can be opened. The other ones are skipped and recorded.
-fn readable(
-    level: &Level,
-    tables: &TableCache,
-    profile: &ReadProfile,
-    record: &SkippedDamage,
-) -> Result<Arc<Level>> {
-    let mut files = Vec::new();
-    for file in level.files() {
-        match tables.open(file, profile.purpose) {
-            Ok(_) => files.push(Arc::clone(file)),
-            Err(error) => record.skip(error, || SkippedKeys::Range {
-                from: Some(file.smallest_user_key().to_vec()),
-                to: Some(key::user_key(file.largest()).to_vec()),
-            })?,
-        }
-    }
-    Ok(Arc::new(Level::new(files)))
 }
 
 fn set_internal_key(out: &mut Vec<u8>, user_key: &[u8], trailer: u64) {

@@ -24,7 +24,8 @@ use crate::error::{Error, Result};
 use crate::iterator::Direction;
 use crate::read::{ReadOptions, ReadState, Snapshot};
 
-use super::{DbIterator, EntryLocation, FIRST_TRAILER, leaves, set_internal_key};
+use super::sources::leaves;
+use super::{DbIterator, EntryLocation, FIRST_TRAILER, set_internal_key};
 
 /// The column family and database from which an iterator gets newer super versions.
 pub(super) struct Origin {

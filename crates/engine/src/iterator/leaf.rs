@@ -8,8 +8,8 @@ use tailwater_format::key::Sequence;
 
 use crate::error::Result;
 use crate::handover::Warmth;
-use crate::iterator::LevelIterator;
-use crate::iterator::tombstones::{MemTableTombstones, TombstoneCursor, hides};
+use crate::iterator::tombstones::{TombstoneCursor, TombstoneCursors};
+use crate::iterator::{Direction, LevelIterator};
 use crate::memtable::{self, MemTable};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::table::{FileMetadata, TableIterator};
@@ -29,7 +29,7 @@ pub(crate) enum Leaf {
 pub(crate) struct MemTableIterator {
     memtable: Arc<MemTable>,
     cursor: memtable::Cursor,
-    tombstones: MemTableTombstones,
+    tombstones: TombstoneCursors<()>,
 }
 
 /// A position in a table of level 0, with the table's tombstones.
@@ -54,7 +54,7 @@ impl Leaf {
     /// Creates a leaf over a memtable, and over the memtable's range tombstones with sequence
     /// numbers of at most `snapshot`.
     pub(crate) fn of_memtable(memtable: Arc<MemTable>, snapshot: Sequence) -> Self {
-        let tombstones = MemTableTombstones::new(&memtable, snapshot);
+        let tombstones = TombstoneCursors::of_memtable(&memtable, snapshot);
         let cursor = memtable::Cursor::default();
         Self::MemTable(MemTableIterator { memtable, cursor, tombstones })
     }
@@ -90,7 +90,7 @@ impl Leaf {
     pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) -> Result<()> {
         match self {
             Self::MemTable(leaf) => {
-                leaf.tombstones = MemTableTombstones::new(&leaf.memtable, snapshot);
+                leaf.tombstones = TombstoneCursors::of_memtable(&leaf.memtable, snapshot);
             }
             Self::Table(TableLeaf { file, iterator, tombstones }) => {
                 *tombstones = TombstoneCursor::of_table(iterator.table(), file, snapshot)?;
@@ -107,50 +107,47 @@ impl Leaf {
         match self {
             Self::MemTable(leaf) => !leaf.tombstones.is_empty(),
             Self::Table(leaf) => !leaf.tombstones.is_empty(),
-            Self::Level(level) => level.has_tombstones(),
+            Self::Level(level) => !level.tombstones.is_empty(),
         }
     }
 
     /// Returns the sequence number of the newest of the leaf's range tombstones that covers the
-    /// internal key with this user key and trailer. Keys must be passed in ascending order if
-    /// `forward` is true, otherwise in descending order. To change the order, first call
-    /// [`Leaf::reset_tombstones`].
+    /// internal key with this user key and trailer. Keys must be passed in the order of
+    /// `direction`. To change the order, first call [`Leaf::reset_tombstones`].
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
         user_key: &[u8],
         trailer: u64,
-        forward: bool,
+        direction: Direction,
     ) -> Option<Sequence> {
         match self {
             Self::MemTable(leaf) => {
-                leaf.tombstones.covering(comparator, user_key, trailer, forward)
+                leaf.tombstones.covering(comparator, user_key, trailer, direction)
             }
-            Self::Table(leaf) => leaf.tombstones.covering(comparator, user_key, trailer, forward),
-            Self::Level(level) => level.covering(user_key, trailer, forward),
+            Self::Table(leaf) => leaf.tombstones.covering(comparator, user_key, trailer, direction),
+            Self::Level(level) => level.covering(user_key, trailer, direction),
         }
     }
 
     /// Whether a newer range tombstone of this leaf hides the leaf's current record.
-    pub(crate) fn covers_itself(&mut self, comparator: &Comparator, forward: bool) -> bool {
+    pub(crate) fn covers_itself(&mut self, comparator: &Comparator, direction: Direction) -> bool {
         match self {
             Self::MemTable(leaf) => {
-                leaf.tombstones.hides(comparator, leaf.cursor.key(&leaf.memtable), forward)
+                leaf.tombstones.hides(comparator, leaf.cursor.key(&leaf.memtable), direction)
             }
-            Self::Table(leaf) => {
-                hides(&mut leaf.tombstones, comparator, leaf.iterator.key(), forward)
-            }
-            Self::Level(level) => level.covers_itself(forward),
+            Self::Table(leaf) => leaf.tombstones.hides(comparator, leaf.iterator.key(), direction),
+            Self::Level(level) => level.covers_itself(direction),
         }
     }
 
-    /// Sets `out` to an internal key. If `forward` is true, this is the end of the range tombstone
-    /// that `covering` found last; otherwise the start.
-    pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
+    /// Sets `out` to an edge of the range tombstone that `covering` found last. See
+    /// [`TombstoneCursor::edge`].
+    pub(crate) fn edge(&self, direction: Direction, out: &mut Vec<u8>) {
         match self {
-            Self::MemTable(leaf) => leaf.tombstones.edge(forward, out),
-            Self::Table(leaf) => leaf.tombstones.edge(forward, out),
-            Self::Level(level) => level.edge(forward, out),
+            Self::MemTable(leaf) => leaf.tombstones.edge(direction, out),
+            Self::Table(leaf) => leaf.tombstones.edge(direction, out),
+            Self::Level(level) => level.tombstones.edge(direction, out),
         }
     }
 

@@ -15,7 +15,7 @@ use tailwater_format::key::{self, Sequence};
 use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::Direction;
-use crate::iterator::tombstones::{TombstoneCursor, hides};
+use crate::iterator::tombstones::{TombstoneCursor, TombstoneCursors};
 use crate::skipped_damage::SkippedDamage;
 use crate::table::{FileMetadata, ReadPlan, ReadProfile, TableCache, TableIterator};
 use crate::version::Level;
@@ -42,15 +42,9 @@ pub(crate) struct LevelIterator {
     /// of the level. If so, the next table that is opened starts with the readahead size that
     /// `spare` had reached.
     is_replaced: bool,
-    tombstones: Vec<FileTombstones>,
-    /// Index in `tombstones` of the table whose tombstone the latest call of `covering` returned.
-    answered: usize,
-}
-
-/// The range tombstones of one table that the iterator has reached.
-struct FileTombstones {
-    file: Arc<FileMetadata>,
-    cursor: TombstoneCursor,
+    /// The range tombstones of tables that the iterator has reached. No others cover records near
+    /// the current position.
+    pub(super) tombstones: TombstoneCursors<Arc<FileMetadata>>,
 }
 
 impl LevelIterator {
@@ -76,8 +70,7 @@ impl LevelIterator {
             iterator: None,
             spare: None,
             is_replaced: false,
-            tombstones: Vec::new(),
-            answered: 0,
+            tombstones: TombstoneCursors::none(),
         }
     }
 
@@ -95,7 +88,7 @@ impl LevelIterator {
     /// follow.
     pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) {
         self.snapshot = snapshot;
-        self.tombstones.clear();
+        self.tombstones = TombstoneCursors::none();
     }
 
     /// Moves to a newer version of the same level, and releases every table that is not part of the
@@ -123,7 +116,7 @@ impl LevelIterator {
         }
         let file = self.iterator.as_ref().and_then(|_| self.level.files().get(self.file));
         let stays_at = file.and_then(|file| index_of(level, file, tables.comparator()));
-        self.tombstones.retain(|kept| index_of(level, &kept.file, tables.comparator()).is_some());
+        self.tombstones.retain(|file| index_of(level, file, tables.comparator()).is_some());
         self.level = Arc::clone(level);
         match stays_at {
             Some(at) => self.file = at,
@@ -344,20 +337,13 @@ impl LevelIterator {
         let Some(iterator) = &self.iterator else { return Ok(()) };
         let table = iterator.table();
         let Some(file) = self.level.files().get(self.file) else { return Ok(()) };
-        let kept = self.tombstones.iter().any(|kept| Arc::ptr_eq(&kept.file, file));
+        let kept = self.tombstones.parts().any(|kept| Arc::ptr_eq(kept, file));
         if table.range_tombstones().is_empty() || kept {
             return Ok(());
         }
         let cursor = TombstoneCursor::of_table(table, file, self.snapshot)?;
-        self.tombstones.push(FileTombstones { file: Arc::clone(file), cursor });
+        self.tombstones.push(Arc::clone(file), cursor);
         Ok(())
-    }
-
-    /// Whether range tombstones of tables that the iterator has reached may cover records near the
-    /// current position. False means that none does.
-    #[inline]
-    pub(crate) fn has_tombstones(&self) -> bool {
-        !self.tombstones.is_empty()
     }
 
     /// Returns the sequence number of the newest range tombstone that covers the internal key with
@@ -367,43 +353,24 @@ impl LevelIterator {
         &mut self,
         user_key: &[u8],
         trailer: u64,
-        forward: bool,
+        direction: Direction,
     ) -> Option<Sequence> {
         let comparator = self.tables.comparator();
-        self.tombstones.retain(|tombstones| {
-            // Drops the tombstones of tables that the lookups have passed. Forward, these are the
-            // tables that end before `user_key`; backward, those that begin after it.
-            let bound =
-                if forward { tombstones.file.largest() } else { tombstones.file.smallest() };
-            let order = comparator.compare(key::user_key(bound), user_key);
-            if forward { order.is_ge() } else { order.is_le() }
-        });
-        let mut newest = None;
-        for (at, tombstones) in self.tombstones.iter_mut().enumerate() {
-            let covering = tombstones.cursor.covering(comparator, user_key, trailer, forward);
-            if covering > newest {
-                newest = covering;
-                self.answered = at;
+        // Drops the tombstones of tables that the lookups have passed. Forward, these are the
+        // tables that end before `user_key`; backward, those that begin after it.
+        self.tombstones.retain(|file| match direction {
+            Direction::Forward => {
+                comparator.compare(key::user_key(file.largest()), user_key).is_ge()
             }
-        }
-        newest
+            Direction::Backward => comparator.compare(file.smallest_user_key(), user_key).is_le(),
+        });
+        self.tombstones.covering(comparator, user_key, trailer, direction)
     }
 
     /// Whether a newer range tombstone of this level hides the level's current record.
-    pub(crate) fn covers_itself(&mut self, forward: bool) -> bool {
+    pub(crate) fn covers_itself(&mut self, direction: Direction) -> bool {
         let Some(iterator) = &self.iterator else { return false };
-        let comparator = self.tables.comparator();
-        self.tombstones
-            .iter_mut()
-            .any(|tombstones| hides(&mut tombstones.cursor, comparator, iterator.key(), forward))
-    }
-
-    /// Sets `out` to an internal key. If `forward` is true, this is the end of the range tombstone
-    /// that the latest call of `covering` found; otherwise the start.
-    pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
-        if let Some(tombstones) = self.tombstones.get(self.answered) {
-            tombstones.cursor.edge(forward, out);
-        }
+        self.tombstones.hides(self.tables.comparator(), iterator.key(), direction)
     }
 
     /// Resets the position among the range tombstones, and drops those of all tables but the
@@ -412,10 +379,8 @@ impl LevelIterator {
     pub(crate) fn reset_tombstones(&mut self) {
         let Self { iterator, tombstones, level, file, .. } = self;
         let current = level.files().get(*file).filter(|_| iterator.is_some());
-        tombstones.retain_mut(|kept| {
-            kept.cursor.reset();
-            current.is_some_and(|current| Arc::ptr_eq(&kept.file, current))
-        });
+        tombstones.retain(|file| current.is_some_and(|current| Arc::ptr_eq(file, current)));
+        tombstones.reset();
     }
 }
 

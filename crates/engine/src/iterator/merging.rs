@@ -151,7 +151,6 @@ impl MergingIterator {
     /// Returns the range tombstone that hides the current record, if one does.
     #[inline]
     pub(crate) fn cover(&mut self) -> Option<Cover> {
-        let forward = self.direction == Direction::Forward;
         let winner = self.tree[0];
         let (newer, rest) = self.leaves.split_at_mut_checked(winner)?;
         let own = rest.first_mut()?;
@@ -163,12 +162,12 @@ impl MergingIterator {
         let (user_key, trailer) = key::split(own.key())?;
         let hides = |sequence: &Sequence| *sequence > trailer >> 8;
         for (source, leaf) in newer.iter_mut().enumerate() {
-            let covering = leaf.covering(&self.comparator, user_key, trailer, forward);
+            let covering = leaf.covering(&self.comparator, user_key, trailer, self.direction);
             if covering.filter(hides).is_some() {
                 return Some(Cover { source, below: true });
             }
         }
-        own.covers_itself(&self.comparator, forward)
+        own.covers_itself(&self.comparator, self.direction)
             .then_some(Cover { source: winner, below: false })
     }
 
@@ -176,12 +175,15 @@ impl MergingIterator {
     /// the record. If the tombstone's leaf is newer than the record's leaf, also moves past all
     /// other records that the tombstone covers in leaves older than the tombstone's leaf.
     pub(crate) fn skip(&mut self, cover: Cover) -> Result<()> {
-        let forward = self.direction == Direction::Forward;
+        let direction = self.direction;
         if !cover.below {
             // The tombstone is in the same leaf as the current record. Some records in its key
             // range may be newer than the tombstone, and visible. So only the current record is
             // skipped.
-            return if forward { self.next() } else { self.previous() };
+            return match direction {
+                Direction::Forward => self.next(),
+                Direction::Backward => self.previous(),
+            };
         }
         let Some((newer, older)) = self.leaves.split_at_mut_checked(cover.source + 1) else {
             return Ok(());
@@ -191,13 +193,13 @@ impl MergingIterator {
         // record has this internal key, because records never have the value type of an edge. So a
         // seek to the edge ends after it (forward) or before it (backward).
         let edge = &mut self.turning_key;
-        source.edge(forward, edge);
+        source.edge(direction, edge);
         let mut moved = Ok(());
         for leaf in older.iter_mut().filter(|leaf| leaf.valid()) {
             let order = key::compare_internal(&self.comparator, leaf.key(), edge);
-            moved = match order {
-                Ordering::Less if forward => leaf.seek(edge),
-                Ordering::Greater if !forward => leaf.seek_for_prev(edge),
+            moved = match (order, direction) {
+                (Ordering::Less, Direction::Forward) => leaf.seek(edge),
+                (Ordering::Greater, Direction::Backward) => leaf.seek_for_prev(edge),
                 _ => continue,
             };
             if moved.is_err() {

@@ -6,6 +6,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
 use crate::error::{Error, Result};
+use crate::iterator::Direction;
 use crate::memtable::MemTable;
 use crate::range_tombstone::{
     Boundary, Cursor, FragmentedRangeTombstones, IndexCursor, TombstoneIndex, Truncation, View,
@@ -90,20 +91,19 @@ impl TombstoneCursor {
     }
 
     /// Returns the sequence number of the newest tombstone that covers the internal key with this
-    /// user key and trailer. Keys must be passed in ascending order if `forward` is true, otherwise
-    /// in descending order. To change the order, first call [`TombstoneCursor::reset`].
+    /// user key and trailer. Keys must be passed in the order of `direction`. To change the order,
+    /// first call [`TombstoneCursor::reset`].
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
         user_key: &[u8],
         trailer: u64,
-        forward: bool,
+        direction: Direction,
     ) -> Option<Sequence> {
         let key = Boundary { user_key, trailer };
-        if forward {
-            self.covering_forward(comparator, key)
-        } else {
-            self.covering_backward(comparator, key)
+        match direction {
+            Direction::Forward => self.covering_forward(comparator, key),
+            Direction::Backward => self.covering_backward(comparator, key),
         }
     }
 
@@ -148,17 +148,31 @@ impl TombstoneCursor {
         if is_covered { place.sequence() } else { None }
     }
 
-    /// Sets `out` to an edge of the deleted key range around the current fragment, as an internal
-    /// key: the exclusive end if `forward` is true, otherwise the inclusive start. In a table, this
-    /// key range is the current fragment alone. In a memtable's index, it includes the neighbouring
-    /// fragments that visible tombstones delete as well.
-    pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
-        let edge = match &self.place {
-            FragmentPosition::MemTable { index, cursor } if cursor.sequence().is_some() => {
-                Some(cursor.covered_edge(index, forward))
+    /// Whether one of the tombstones hides a record of the same source: the tombstone covers the
+    /// record's key and has a greater sequence number.
+    pub(crate) fn hides(
+        &mut self,
+        comparator: &Comparator,
+        internal_key: &[u8],
+        direction: Direction,
+    ) -> bool {
+        key::split(internal_key).is_some_and(|(user_key, trailer)| {
+            let covering = self.covering(comparator, user_key, trailer, direction);
+            covering.is_some_and(|sequence| sequence > trailer >> 8)
+        })
+    }
+
+    /// Sets `out` to the edge in `direction` of the deleted key range around the current fragment,
+    /// as an internal key: forward, the exclusive end; backward, the inclusive start. In a table,
+    /// this key range is the current fragment alone. In a memtable's index, it includes the
+    /// neighbouring fragments that visible tombstones delete as well.
+    pub(crate) fn edge(&self, direction: Direction, out: &mut Vec<u8>) {
+        let edge = match (&self.place, direction) {
+            (FragmentPosition::MemTable { index, cursor }, _) if cursor.sequence().is_some() => {
+                Some(cursor.covered_edge(index, direction == Direction::Forward))
             }
-            place if forward => place.end(),
-            place => place.start(),
+            (place, Direction::Forward) => place.end(),
+            (place, Direction::Backward) => place.start(),
         };
         out.clear();
         if let Some(edge) = edge {
@@ -241,36 +255,45 @@ impl TableFragmentPosition {
     }
 }
 
-/// Whether one of a source's range tombstones hides a record of the same source: the tombstone
-/// covers the record's key and has a greater sequence number.
-pub(crate) fn hides(
-    tombstones: &mut TombstoneCursor,
-    comparator: &Comparator,
-    internal_key: &[u8],
-    forward: bool,
-) -> bool {
-    key::split(internal_key).is_some_and(|(user_key, trailer)| {
-        let covering = tombstones.covering(comparator, user_key, trailer, forward);
-        covering.is_some_and(|sequence| sequence > trailer >> 8)
-    })
-}
-
-/// The range tombstones of a memtable, with one cursor for each of the memtable's indexes.
-pub(crate) struct MemTableTombstones {
-    cursors: Vec<TombstoneCursor>,
+/// The range tombstones of a source with several cursors: one for each index of a memtable, or for
+/// each table of a level that the iterator has reached. `P` identifies the part of the source to
+/// which a cursor belongs.
+pub(crate) struct TombstoneCursors<P> {
+    cursors: Vec<(P, TombstoneCursor)>,
     /// Index of the cursor with the tombstone that the method `covering` found last.
     answered: usize,
 }
 
-impl MemTableTombstones {
-    /// Creates cursors over the tombstones whose sequence number is at most `snapshot`.
-    pub(crate) fn new(memtable: &MemTable, snapshot: Sequence) -> Self {
+impl TombstoneCursors<()> {
+    /// Creates cursors over a memtable's tombstones whose sequence number is at most `snapshot`.
+    pub(crate) fn of_memtable(memtable: &MemTable, snapshot: Sequence) -> Self {
         let layers = memtable.tombstones();
         let indexes = layers.iter().flat_map(|layers| layers.indexes());
         let indexes = indexes.filter(|index| !index.deletes_nothing());
-        let cursors =
-            indexes.map(|index| TombstoneCursor::of_index(Arc::clone(index), snapshot)).collect();
-        Self { cursors, answered: 0 }
+        let cursor = |index| ((), TombstoneCursor::of_index(Arc::clone(index), snapshot));
+        Self { cursors: indexes.map(cursor).collect(), answered: 0 }
+    }
+}
+
+impl<P> TombstoneCursors<P> {
+    /// Creates a source's tombstones without a cursor.
+    pub(crate) fn none() -> Self {
+        Self { cursors: Vec::new(), answered: 0 }
+    }
+
+    /// Adds a cursor with tombstones of a part of the source.
+    pub(crate) fn push(&mut self, part: P, cursor: TombstoneCursor) {
+        self.cursors.push((part, cursor));
+    }
+
+    /// Returns the parts of the source that have a cursor.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &P> {
+        self.cursors.iter().map(|(part, _)| part)
+    }
+
+    /// Keeps only the cursors of the parts for which `keep` returns true.
+    pub(crate) fn retain(&mut self, keep: impl Fn(&P) -> bool) {
+        self.cursors.retain(|(part, _)| keep(part));
     }
 
     /// Whether the tombstones delete no key at all.
@@ -282,7 +305,7 @@ impl MemTableTombstones {
     /// Resets the position. The next call of `covering` may then be given any key, and later calls
     /// may continue in ascending or descending order.
     pub(crate) fn reset(&mut self) {
-        self.cursors.iter_mut().for_each(TombstoneCursor::reset);
+        self.cursors.iter_mut().for_each(|(_, cursor)| cursor.reset());
     }
 
     /// Returns the sequence number of the newest tombstone that covers a key. The parameters are
@@ -292,11 +315,11 @@ impl MemTableTombstones {
         comparator: &Comparator,
         user_key: &[u8],
         trailer: u64,
-        forward: bool,
+        direction: Direction,
     ) -> Option<Sequence> {
         let mut newest = None;
-        for (at, cursor) in self.cursors.iter_mut().enumerate() {
-            let covering = cursor.covering(comparator, user_key, trailer, forward);
+        for (at, (_, cursor)) in self.cursors.iter_mut().enumerate() {
+            let covering = cursor.covering(comparator, user_key, trailer, direction);
             if covering > newest {
                 newest = covering;
                 self.answered = at;
@@ -305,23 +328,22 @@ impl MemTableTombstones {
         newest
     }
 
-    /// Whether one of the tombstones hides a record of the memtable: the tombstone covers the
-    /// record's key and has a greater sequence number.
+    /// Whether one of the tombstones hides a record of the source. See [`TombstoneCursor::hides`].
     pub(crate) fn hides(
         &mut self,
         comparator: &Comparator,
         internal_key: &[u8],
-        forward: bool,
+        direction: Direction,
     ) -> bool {
-        self.cursors.iter_mut().any(|cursor| hides(cursor, comparator, internal_key, forward))
+        let mut cursors = self.cursors.iter_mut();
+        cursors.any(|(_, cursor)| cursor.hides(comparator, internal_key, direction))
     }
 
     /// Sets `out` to an edge of the deleted key range around the tombstone that the latest call of
-    /// `covering` found: the end if `forward` is true, otherwise the start. See
-    /// [`TombstoneCursor::edge`].
-    pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
-        if let Some(cursor) = self.cursors.get(self.answered) {
-            cursor.edge(forward, out);
+    /// `covering` found. See [`TombstoneCursor::edge`].
+    pub(crate) fn edge(&self, direction: Direction, out: &mut Vec<u8>) {
+        if let Some((_, cursor)) = self.cursors.get(self.answered) {
+            cursor.edge(direction, out);
         }
     }
 }

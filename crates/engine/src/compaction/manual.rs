@@ -88,21 +88,21 @@ impl CompactionScheduler {
             let mut versions = self.versions.lock_to_claim();
             let picked = self.with_context(&versions, family, |context| {
                 match picker::pick_range(context, range) {
-                    ManualPick::Nothing => Step::Done,
-                    ManualPick::Conflict => Step::Wait,
+                    ManualPick::Nothing => Next::Done,
+                    ManualPick::Conflict => Next::Wait,
                     ManualPick::Compact { compaction, next_begin } => {
-                        Step::Compact(Picked::new(context, compaction), next_begin)
+                        Next::Compact(Picked::new(context, compaction), next_begin)
                     }
                 }
             });
             match picked.ok_or_else(|| self.why_not_compacted(family))? {
-                Step::Done => return Ok(()),
-                Step::Wait => {
+                Next::Done => return Ok(()),
+                Next::Wait => {
                     drop((versions, running));
                     let _waiting = self.context.stall.pressure().wait();
                     self.context.background.wait_for_compaction();
                 }
-                Step::Compact(picked, next_begin) => {
+                Next::Compact(picked, next_begin) => {
                     let claim = self.claim(&mut versions, family, picked);
                     drop(versions);
                     self.compact(&claim.ok_or_else(|| self.why_not_compacted(family))?)?;
@@ -125,7 +125,7 @@ impl CompactionScheduler {
 }
 
 /// What to do next for the rest of a range.
-enum Step {
+enum Next {
     Done,
     Wait,
     Compact(Picked, Option<Vec<u8>>),

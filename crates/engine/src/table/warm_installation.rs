@@ -102,9 +102,9 @@ impl HandedOver {
 
 /// Calls `visit` with the cache keys of a table's data blocks.
 fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
-    // With a partitioned index, finding the data blocks could require reading index blocks from the
-    // file. The data blocks of such a table are left in the cache until the table is deleted.
-    let table = file.reader.get().filter(|table| !table.is_index_partitioned());
+    // If finding the data blocks could require reading index blocks from the file, they are left in
+    // the cache until the table is deleted.
+    let table = file.reader.get().filter(|table| !table.index_may_need_reads());
     let Some(table) = table else { return };
     let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };
     let cache_id = file.cache_id();

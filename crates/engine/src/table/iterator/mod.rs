@@ -359,17 +359,16 @@ impl TableIterator {
         self.skip_index_blocks(moved, Direction::Backward)
     }
 
-    /// Loads the data block of the index iterator's current entry. Returns whether there is such an
-    /// entry.
-    fn load_block(&mut self) -> Result<bool> {
+    /// Loads the data block of the index iterator's current entry, if there is one.
+    fn load_block(&mut self) -> Result<()> {
         self.cursor.reset();
         if !self.index.valid() {
             self.block = None;
-            return Ok(false);
+            return Ok(());
         }
         let handle = self.index.handle();
         if self.block.is_some() && self.handle == handle {
-            return Ok(true);
+            return Ok(());
         }
         self.block = None;
         if self.profile.purpose == Purpose::CompactionRead {
@@ -379,7 +378,7 @@ impl TableIterator {
         }
         self.block = Some(self.read_ahead.load(&self.table, handle, &self.profile)?);
         self.handle = handle;
-        Ok(true)
+        Ok(())
     }
 
     /// Returns the trailer with which to seek in the blocks. If the table has a global sequence

@@ -210,7 +210,7 @@ struct MetaBlock {
 
 impl TableReader {
     /// Whether visiting all entries of the index may require reading blocks from the file.
-    pub(crate) fn is_index_partitioned(&self) -> bool {
+    pub(crate) fn index_may_need_reads(&self) -> bool {
         self.index.partitioned || self.index.root.kept.is_none()
     }
 

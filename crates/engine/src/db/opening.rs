@@ -25,6 +25,11 @@ impl Db {
     /// `avoid_flush_during_recovery` is set; unreadable parts of the logs are moved into the folder
     /// `lost`, and [`Db::left_out`] reports them.
     ///
+    /// As in RocksDB, the database is opened with exactly these options, which are then recorded in
+    /// its OPTIONS file. Recorded options that they do not set are reset to their defaults;
+    /// [`Db::warnings`] names those of Tailwater's own options. To keep what is recorded, begin
+    /// with [`OpenOptions::load`] or call [`OpenOptions::set_load_when_opened`].
+    ///
     /// # Errors
     /// Busy, if the database is open for writing elsewhere; not found, if there is none; the errors
     /// of [`Db::open_read_only`]; corruption, if `create_if_missing` is set and there are files of
@@ -77,7 +82,7 @@ impl Db {
             closed: Mutex::default(),
             closing: recovered.closing,
         };
-        database.complete(is_new)?;
+        let dropped = database.complete(is_new)?;
         let writing = Writing::start(Arc::new(database))?;
         let database = &writing.database;
         let context = &database.context;
@@ -86,6 +91,7 @@ impl Db {
             context.published()
         ));
         let mut warnings = recovered.warnings;
+        warnings.extend(dropped);
         warnings.extend(database.warn_of_settings());
         let without_effect = database.options_without_effect();
         warnings.extend(database.warn_of_options(&without_effect));
@@ -108,17 +114,31 @@ impl Db {
 
 impl Database {
     /// Creates the column families that are missing, and writes the OPTIONS. `is_new` says whether
-    /// this opening created the database.
-    fn complete(&self, is_new: bool) -> Result<()> {
+    /// this opening created the database. Returns the warning of [`Database::record_own_options`].
+    fn complete(&self, is_new: bool) -> Result<Option<String>> {
         self.create_missing_families()?;
         if is_new {
             self.writes.spread_write_times();
         }
         self.writes.update_write_times();
         self.write_options_file(&self.all_options())?;
-        self.options_files.write_own(&self.context.options.fixed().tailwater)?;
+        let dropped = self.record_own_options()?;
         update_all_stalls(&self.context);
-        Ok(())
+        Ok(dropped)
+    }
+
+    /// Writes the file `TAILWATER-OPTIONS`. If that drops recorded values that the options of this
+    /// opening do not have, writes a warning to the LOG, and returns it. No warning is given if the
+    /// opening has loaded the recorded options: then they were reset on purpose.
+    fn record_own_options(&self) -> Result<Option<String>> {
+        let own = &self.context.options.fixed().tailwater;
+        let are_loaded = self.context.options.open().loads_when_opened();
+        let dropped = if are_loaded { None } else { self.options_files.dropped_own(own) };
+        self.options_files.write_own(own)?;
+        if let Some(warning) = &dropped {
+            self.context.info_log.warn(format_args!("{warning}"));
+        }
+        Ok(dropped)
     }
 
     /// Writes warnings to the LOG and returns them. They are about objects that the OPTIONS file

@@ -22,8 +22,10 @@ use tailwater_io::{Purpose, Storage};
 use crate::error::Result;
 use crate::file_numbers::FileNumbers;
 use crate::incomplete_file::IncompleteFile;
-use crate::options::{Options, TailwaterOptions};
+use crate::options::{OptionTable, Options, TailwaterOptions};
 use crate::version::{ObsoleteFiles, write_whole};
+
+use super::load::read_own_options;
 
 /// Number of OPTIONS files that are kept, including the current one.
 const KEPT: usize = 2;
@@ -101,6 +103,33 @@ impl OptionsFiles {
             self.obsolete.remove(self.path(oldest));
         }
         Ok(())
+    }
+
+    /// Returns a warning about values in the file `TAILWATER-OPTIONS` that
+    /// [`OptionsFiles::write_own`] would remove because the same options have their defaults in
+    /// `options`; `None` if there is no such value. If the file cannot be read, the warning says
+    /// so.
+    pub(crate) fn dropped_own(&self, options: &TailwaterOptions) -> Option<String> {
+        let path = self.directory.join(FileKind::TailwaterOptions.to_string());
+        let recorded = match read_own_options(&*self.storage, &path) {
+            Ok(recorded) => recorded,
+            Err(error) if error.is_not_found() => return None,
+            Err(error) => return Some(format!("{error}; what it recorded is no longer recorded")),
+        };
+        let unset = TailwaterOptions::default();
+        let kept: Vec<&str> = options.differences(&unset).map(|(name, ..)| name).collect();
+        let dropped: Vec<String> = recorded
+            .differences(&unset)
+            .filter(|(name, ..)| !kept.contains(name))
+            .map(|(name, value, _)| format!("{name}={value}"))
+            .collect();
+        (!dropped.is_empty()).then(|| {
+            format!(
+                "TAILWATER-OPTIONS recorded {}, which the options of this opening do not have, so \
+                 it is no longer recorded; OpenOptions::load and set_load_when_opened keep it",
+                dropped.join(", ")
+            )
+        })
     }
 
     /// Writes the file `TAILWATER-OPTIONS`: the options that do not exist in RocksDB, with the

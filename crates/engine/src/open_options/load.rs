@@ -230,7 +230,7 @@ fn parse_options(text: &str, path: &Path) -> Result<Options> {
         .map_err(|error| not_accepted(&error, path))
 }
 
-fn read_own_options(storage: &dyn Storage, path: &Path) -> Result<TailwaterOptions> {
+pub(super) fn read_own_options(storage: &dyn Storage, path: &Path) -> Result<TailwaterOptions> {
     let text = read_text(storage, path)?;
     TailwaterOptions::from_text(&text).map_err(|error| not_accepted(&error, path))
 }

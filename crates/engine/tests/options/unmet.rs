@@ -11,7 +11,7 @@ use tailwater::{
     MergeOperator, OpenOptions, PrefixExtractor, ReadOptions, Result, WriteOptions,
 };
 use tailwater_io::sim::SimStorage;
-use tailwater_io::{IoMode, Purpose, Storage};
+use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 const DB: &str = "/db";
 
@@ -76,6 +76,12 @@ fn loaded(disk: &SimStorage) -> OpenOptions {
     options
 }
 
+/// Returns the text of a file.
+fn file_text(disk: &SimStorage, path: &str) -> String {
+    let bytes = disk.read_file(Path::new(path), u64::MAX, Purpose::Metadata).expect("a file");
+    String::from_utf8(bytes).expect("text")
+}
+
 fn put(db: &Db, key: &str, value: &str) {
     let family = db.cf_handle("default").expect("a family");
     db.put_cf_opt(&family, key.as_bytes(), value.as_bytes(), &WriteOptions::default())
@@ -125,10 +131,7 @@ fn options_without_effect_are_counted_in_one_warning() {
     assert!(table.is_of_tables && table.value == "8192");
     assert_eq!(table.column_families, ["default"]);
     assert_eq!(options(&disk, text).without_effect(), found);
-    let log = disk.open(Path::new("/db/LOG"), IoMode::Buffered, Purpose::Metadata).expect("a LOG");
-    let mut bytes = vec![0; log.length().expect("a length") as usize];
-    log.read_full_at(&mut bytes, 0, Purpose::Metadata).expect("a read");
-    let log = String::from_utf8(bytes).expect("text");
+    let log = file_text(&disk, "/db/LOG");
     let warned: Vec<&str> = log.lines().filter(|line| line.contains(" WARN ")).collect();
     assert_eq!(warned.len(), 1, "{log}");
     for option in found {
@@ -139,6 +142,48 @@ fn options_without_effect_are_counted_in_one_warning() {
     let plain = SimStorage::new(1);
     let db = Db::open(DB, &options(&plain, "")).expect("a new database");
     assert_eq!((db.warnings(), db.options_without_effect()), (&[][..], &[][..]));
+}
+
+/// Regression test: an opening whose options lacked options that `TAILWATER-OPTIONS` recorded
+/// removed them without a warning.
+#[test]
+fn an_opening_warns_of_recorded_options_that_it_drops() {
+    let disk = SimStorage::new(1);
+    let recorded = "flush_write_io_mode=fadvise;warm_handover=false";
+    let opened = |options: &OpenOptions| Db::open(DB, options).expect("a database");
+    assert_eq!(opened(&options(&disk, recorded)).warnings(), [""; 0]);
+
+    // Loaded options keep what is recorded, and another value is not the lack of one.
+    assert_eq!(opened(&loaded(&disk)).warnings(), [""; 0]);
+    let other = recorded.replace("fadvise", "buffered");
+    assert_eq!(opened(&options(&disk, &other)).warnings(), [""; 0]);
+
+    let db = opened(&options(&disk, "flush_write_io_mode=fadvise"));
+    let [dropped] = db.warnings() else { panic!("{:?}", db.warnings()) };
+    let words = "TAILWATER-OPTIONS recorded warm_handover=false, which the options of this opening";
+    assert!(dropped.contains(words), "{dropped}");
+    assert!(file_text(&disk, "/db/LOG").contains(&format!("WARN {dropped}")), "{dropped}");
+    drop(db);
+    let db = opened(&options(&disk, ""));
+    assert!(db.warnings()[0].contains("recorded flush_write_io_mode=fadvise, which"));
+    drop(db);
+    assert_eq!(opened(&options(&disk, "")).warnings(), [""; 0], "nothing is recorded any more");
+
+    // An option string that goes on top of the recorded options resets them on purpose.
+    drop(opened(&options(&disk, recorded)));
+    let mut reset = options(&disk, "");
+    reset.set_load_when_opened("flush_write_io_mode=default;warm_handover=true");
+    assert_eq!(opened(&reset).warnings(), [""; 0]);
+
+    // A file that cannot be parsed is replaced, as before, but not in silence.
+    let path = Path::new("/db/TAILWATER-OPTIONS");
+    let file = disk.create(path, Create::New, IoMode::Buffered, Purpose::Metadata);
+    file.expect("a file").write_at(b"nonsense\n", 0, Purpose::Metadata).expect("written");
+    let db = opened(&options(&disk, ""));
+    let [replaced] = db.warnings() else { panic!("{:?}", db.warnings()) };
+    for words in ["/db/TAILWATER-OPTIONS", "line 1", "nonsense", "no longer recorded"] {
+        assert!(replaced.contains(words), "{words}: {replaced}");
+    }
 }
 
 /// Regression test: an OPTIONS file named user-defined objects, such as a compaction filter, that

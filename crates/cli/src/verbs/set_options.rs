@@ -1,7 +1,10 @@
 //! `set-options`: changes options in the OPTIONS file.
 
+use std::error::Error as _;
+use std::path::Path;
+
 use serde_json::json;
-use tailwater::options::{DbOptions, OptionTable};
+use tailwater::options::{self, DbOptions, OptionTable, TailwaterOptions};
 use tailwater::{Error, ErrorKind};
 
 use crate::arguments::SetOptionsArguments;
@@ -18,8 +21,10 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
         })?;
         changes.push(change);
     }
+    let refused = |error| refused(error, &place.directory, assignments);
+    let is_of_database = |name: &str| DbOptions::knows(name) || TailwaterOptions::knows(name);
     let (of_database, of_family): (Vec<_>, Vec<_>) =
-        changes.into_iter().partition(|(name, _)| DbOptions::knows(name));
+        changes.into_iter().partition(|(name, _)| is_of_database(name));
     let database = WritableDatabase::open(place, Absent::Refuse)?;
     let family = database.column_family(column_family)?;
     if !of_family.is_empty() {
@@ -38,11 +43,26 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
     Ok(outcome)
 }
 
-/// Converts an error of the engine. If the error says that an option cannot be changed, the result
-/// is a usage error.
-fn refused(error: Error) -> Failure {
-    match error.kind() {
-        ErrorKind::InvalidArgument => Failure::Usage(error.message().to_owned()),
-        _ => error.into(),
+/// Converts an error of the engine. If the error is about an option, the result is a usage error.
+/// If the option can be set only when the database is opened, the message has the command for that.
+fn refused(error: Error, directory: &Path, assignments: &[String]) -> Failure {
+    if error.kind() != ErrorKind::InvalidArgument {
+        return error.into();
     }
+    let mut message = error.message().to_owned();
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<options::Error>());
+    let is_of = |cause: &options::Error, assignment: &str| {
+        let name = assignment.split_once('=').map_or(assignment, |(name, _)| name);
+        cause.option.starts_with(name)
+    };
+    if let Some(cause) = cause.filter(|cause| cause.problem == options::Problem::Fixed)
+        && let Some(assignment) = assignments.iter().find(|assignment| is_of(cause, assignment))
+    {
+        let directory = directory.display();
+        message.push_str(&format!(
+            ", as by `tailwater db flush {directory} --options '{assignment}'`, which also records \
+             it"
+        ));
+    }
+    Failure::Usage(message)
 }

@@ -145,3 +145,40 @@ fn options_that_are_set_stay_set() {
     assert!(is_effective("write_buffer_size", "1048576"), "nothing else was changed");
     set(&["ttl=1", "--column-family", "nope"]).ended(1, "no column family 'nope'");
 }
+
+/// Regression test: `set-options` did not know Tailwater's own options, and nothing said how to
+/// change an option that can be set only when a database is opened.
+#[test]
+fn options_that_are_fixed_while_open_are_refused_with_the_way_to_change_them() {
+    let directory = golden::unpack("records");
+    let path = directory.path();
+    for assignment in [
+        "flush_write_io_mode=fadvise",
+        "use_direct_reads=true",
+        "quiet_background=true",
+        "num_levels=8",
+    ] {
+        let way = format!("`tailwater db flush {} --options '{assignment}'`", path.display());
+        db("set-options", path, [assignment])
+            .ended(2, "cannot be changed while the database is open")
+            .ended(2, &way);
+    }
+    let recorded = |name: &str| {
+        let output = db("options", path, []).well().output;
+        let mut lines = output.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        lines.find(|words| words.first() == Some(&name)).expect("an option")[1].to_owned()
+    };
+    let mode = "flush_write_io_mode";
+    db(
+        "flush",
+        path,
+        ["--options", "flush_write_io_mode=fadvise;avoid_flush_during_recovery=true"],
+    )
+    .well();
+    assert_eq!((&*recorded(mode), &*recorded("avoid_flush_during_recovery")), ("fadvise", "true"));
+    db("flush", path, ["--options", "flush_write_io_mode=default"]).well();
+    assert_eq!(recorded(mode), "default");
+    // A verb that only reads records nothing.
+    db("scan", path, ["--count", "--options", "flush_write_io_mode=fadvise"]).well();
+    assert_eq!(recorded(mode), "default");
+}

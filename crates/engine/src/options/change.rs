@@ -29,7 +29,7 @@ pub(crate) fn change_column_family(
 ) -> Result<SetOptions<ColumnFamilyOptions>> {
     let mut changed = options.clone();
     for &(name, value) in changes {
-        if DbOptions::knows(name) {
+        if DbOptions::knows(name) || TailwaterOptions::knows(name) {
             return Err(Error::new(name, Problem::Elsewhere("the database's")));
         }
         match name {

@@ -136,7 +136,11 @@ impl fmt::Display for Error {
             Problem::Invalid { value, why } => write!(f, "option {option}: '{value}': {why}"),
             Problem::Elsewhere(whose) => write!(f, "option {option} is {whose}"),
             Problem::Fixed => {
-                write!(f, "option {option} cannot be changed while the database is open")
+                write!(
+                    f,
+                    "option {option} cannot be changed while the database is open: it can be set \
+                     when the database is opened"
+                )
             }
             Problem::Text(_) => Ok(()),
         }

@@ -249,7 +249,8 @@ fn changed_options_are_sanitized() {
 
 #[test]
 fn changes_of_an_open_database_are_refused_with_the_reason() {
-    let fixed = "cannot be changed while the database is open";
+    let fixed = "cannot be changed while the database is open: it can be set when the database is \
+                 opened";
     for (name, value, message) in [
         ("create_if_missing", "true", format!("option create_if_missing {fixed}")),
         ("max_openfiles", "1", "unknown option max_openfiles; is it max_open_files?".to_owned()),
@@ -272,6 +273,7 @@ fn changes_of_an_open_database_are_refused_with_the_reason() {
             format!("option table_factory.block_cache {fixed}")
         }),
         ("max_open_files", "4", "option max_open_files is the database's".to_owned()),
+        ("quiet_background", "true", "option quiet_background is the database's".to_owned()),
         ("write_bufer_size", "4", {
             "unknown option write_bufer_size; is it write_buffer_size?".to_owned()
         }),

@@ -1,6 +1,6 @@
 //! A database opened read-only, with the options of the command line.
 
-use tailwater::{ColumnFamily, Db, ReadOptions, SkippedDamage, SkippedKeys};
+use tailwater::{ColumnFamily, Db, ReadOptions, SkippedKeys, SkippedPart};
 
 use crate::arguments::Place;
 use crate::outcome::{Failure, Outcome, Result};
@@ -63,11 +63,11 @@ pub(crate) fn read_once(db: &Db) -> ReadOptions {
 /// was any.
 pub(crate) fn report_skipped(
     family: &ColumnFamily,
-    skipped: &SkippedDamage,
+    skipped: impl IntoIterator<Item = SkippedPart>,
     output: &Output,
 ) -> Outcome {
     let mut outcome = Outcome::Well;
-    for part in skipped.take() {
+    for part in skipped {
         let bound = |key: &Option<Vec<u8>>, edge: &str| match key {
             Some(key) => output.key(key),
             None => format!("its {edge}"),

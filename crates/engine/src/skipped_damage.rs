@@ -68,6 +68,23 @@ pub enum SkippedKeys {
     },
 }
 
+impl SkippedPart {
+    /// Returns the key, if one key was skipped because its operands cannot be merged: the merge
+    /// operator is missing or failed, or the value would be too long. Nothing is damaged then, and
+    /// the key exists.
+    pub fn unmerged_key(&self) -> Option<&[u8]> {
+        use ErrorKind::{InvalidArgument, LimitReached, UserCode};
+        match &self.keys {
+            SkippedKeys::One(key)
+                if matches!(self.error.kind(), InvalidArgument | LimitReached | UserCode) =>
+            {
+                Some(key)
+            }
+            _ => None,
+        }
+    }
+}
+
 impl SkippedDamage {
     /// Returns the parts that were skipped since the last call, in the order in which they were
     /// found. A part that is skipped repeatedly is returned only once.
@@ -85,7 +102,7 @@ impl SkippedDamage {
         error: Error,
         keys: impl FnOnce() -> SkippedKeys,
     ) -> Result<(), Error> {
-        // The last two kinds are about the operands of one key.
+        // The last three kinds are about the operands of one key.
         let is_damage = matches!(
             error.kind(),
             ErrorKind::Corruption
@@ -93,6 +110,7 @@ impl SkippedDamage {
                 | ErrorKind::Io
                 | ErrorKind::LimitReached
                 | ErrorKind::UserCode
+                | ErrorKind::InvalidArgument
         );
         if !is_damage || error.is_out_of_descriptors() {
             return Err(error);

@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outc
         progress.at(format!("column family {}", escape(family.name().as_bytes())));
         let skipped = SkippedDamage::default();
         let dumped = dump(&database, family, &skipped, output, &progress);
-        outcome = outcome.and(report_skipped(family, &skipped, output));
+        outcome = outcome.and(report_skipped(family, skipped.take(), output));
         match dumped {
             Ok(()) => {}
             // The remaining column families are still printed, because they may be intact.

@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 
 use serde_json::json;
-use tailwater::{ColumnFamily, DbIterator, SkippedDamage};
+use tailwater::{ColumnFamily, DbIterator, SkippedDamage, SkippedPart};
 use tailwater_format::Comparator;
 
 use super::key_bytes;
 use crate::arguments::ScanArguments;
 use crate::database::{Database, read_once, report_skipped};
-use crate::outcome::{Outcome, Result};
+use crate::outcome::{Failure, Outcome, Result};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -37,10 +37,11 @@ pub(crate) fn run(arguments: &ScanArguments, output: &mut Output) -> Result<Outc
     };
     let database = Database::open(&arguments.place)?;
     let family = database.column_family(&arguments.column_family)?;
-    let skipped = SkippedDamage::default();
-    let iterator = range.begin(&database, &family, &skipped);
-    let scanned = iterator.and_then(|iterator| scan(arguments, &range, iterator, output));
-    let outcome = database.outcome.and(report_skipped(&family, &skipped, output));
+    let mut skipped = Skipped::default();
+    let iterator = range.begin(&database, &family, &skipped.record);
+    let scanned =
+        iterator.and_then(|iterator| scan(arguments, &range, iterator, &mut skipped, output));
+    let outcome = database.outcome.and(report_skipped(&family, skipped.parts(), output));
     let count = scanned?;
     if arguments.count && output.is_json() {
         output.json_document(&json!({ "column_family": family.name(), "count": count }))?;
@@ -50,27 +51,71 @@ pub(crate) fn run(arguments: &ScanArguments, output: &mut Output) -> Result<Outc
     Ok(outcome)
 }
 
+/// What an iterator skipped.
+#[derive(Default)]
+struct Skipped {
+    /// The record of the iterator.
+    record: SkippedDamage,
+    /// Parts that were taken from the record, and are to be reported.
+    taken: Vec<SkippedPart>,
+}
+
+impl Skipped {
+    /// Takes from the record what was skipped since the last call. Returns the keys that were
+    /// skipped only because their operands cannot be merged.
+    fn unmerged_keys(&mut self) -> Vec<Vec<u8>> {
+        let mut keys = Vec::new();
+        for part in self.record.take() {
+            match part.unmerged_key() {
+                Some(key) => keys.push(key.to_vec()),
+                None => self.taken.push(part),
+            }
+        }
+        keys
+    }
+
+    /// Returns all parts that are to be reported.
+    fn parts(self) -> impl Iterator<Item = SkippedPart> {
+        self.taken.into_iter().chain(self.record.take())
+    }
+}
+
 /// Prints the entries of a range, unless only their number is wanted. Returns their number.
-/// `iterator` is at the first of them.
+/// `iterator` is at the first of them. If no values are wanted, the keys whose operands cannot be
+/// merged are printed or counted, too, and are not left in `skipped`.
 fn scan(
     arguments: &ScanArguments,
     range: &Range,
     mut iterator: DbIterator,
+    skipped: &mut Skipped,
     output: &mut Output,
 ) -> Result<u64> {
     let limit = arguments.limit.unwrap_or(u64::MAX);
+    let needs_values = !arguments.keys_only && !arguments.count;
     let progress = Progress::counting("entries");
     let mut count = 0;
-    while let Some((key, value)) = iterator.item() {
+    let mut show = |key: &[u8], value: &[u8]| {
         if !key.starts_with(&range.prefix) || count == limit {
-            break;
+            return Ok(false);
         }
         count += 1;
+        if count % PROGRESS_STEP == 0 {
+            progress.add(PROGRESS_STEP);
+        }
         if !arguments.count {
             print(arguments, output, key, value)?;
         }
-        if count % PROGRESS_STEP == 0 {
-            progress.add(PROGRESS_STEP);
+        Ok::<bool, Failure>(true)
+    };
+    loop {
+        if !needs_values {
+            for key in skipped.unmerged_keys() {
+                show(&key, &[])?;
+            }
+        }
+        let Some((key, value)) = iterator.item() else { break };
+        if !show(key, value)? {
+            break;
         }
         if range.reverse {
             iterator.prev()?

@@ -3,7 +3,7 @@
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::golden;
 
-use crate::support::{db, escaped, hex};
+use crate::support::{Answer, db, escaped, hex};
 
 #[test]
 fn dump_is_what_rocksdb_read() {
@@ -134,4 +134,48 @@ fn scan_counts_and_prints_values() {
     assert_eq!(documents.len(), 2);
     assert_eq!(documents[0]["key"], hex(&first.key));
     assert_eq!(documents[0]["value"], hex(&first.value));
+}
+
+/// Regression test: `dump` and `scan` ended at the first key with operands of a merge operator that
+/// is not built in.
+#[test]
+fn keys_whose_operands_cannot_be_merged_are_skipped_and_reported() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("db");
+    let with = ["--options", "merge_operator=stringappend"];
+    for (verb, arguments) in
+        [("put", ["a", "1"]), ("merge", ["b", "2"]), ("merge", ["c", "3"]), ("put", ["d", "4"])]
+    {
+        let arguments = arguments.into_iter().chain(["--create"]).chain(with);
+        db(verb, &path, arguments).ended(0, "");
+    }
+    for without in ["merge_operator=nullptr", "merge_operator=my.Operator"] {
+        let read = |verb: &str, arguments: &[&str]| {
+            db(verb, &path, arguments.iter().copied().chain(["--options", without]))
+        };
+        let reported = |answer: Answer| {
+            answer
+                .ended(1, "skipped in column family 'default': the key 'b': ")
+                .ended(1, "skipped in column family 'default': the key 'c': ")
+                .output
+        };
+        assert_eq!(reported(read("scan", &[])), "a\t1\nd\t4\n");
+        assert_eq!(reported(read("scan", &["--reverse"])), "d\t4\na\t1\n");
+        assert_eq!(reported(read("dump", &["--all"])), "default\ta\t1\ndefault\td\t4\n");
+        // Keys alone need no merge operator.
+        let keys = |arguments: &[&str]| {
+            let arguments = [&["--keys-only"], arguments].concat();
+            let answer = read("scan", &arguments);
+            assert_eq!(answer.code, 0, "{}", answer.complaints);
+            assert!(!answer.complaints.contains("skipped"), "{}", answer.complaints);
+            answer.output
+        };
+        assert_eq!(keys(&[]), "a\nb\nc\nd\n");
+        assert_eq!(keys(&["--reverse"]), "d\nc\nb\na\n");
+        assert_eq!(keys(&["--limit", "2"]), "a\nb\n");
+        assert_eq!(keys(&["--limit", "1", "--from", "b"]), "b\n");
+        assert_eq!(keys(&["--prefix", "c"]), "c\n");
+        assert_eq!(keys(&["--prefix", "c", "--json"]), "{\"key\":\"c\"}\n");
+        assert_eq!(keys(&["--to", "c", "--reverse", "--count"]), "2\n");
+    }
 }

@@ -181,6 +181,32 @@ fn both_ways(db: &Db, family: &ColumnFamily, what: &str) -> (Entries, Vec<Skippe
     (forward, parts)
 }
 
+/// Regression test: an iterator that skips damage ended at a key with operands of a merge operator
+/// that this process does not have.
+#[test]
+fn keys_without_their_merge_operator_are_skipped() {
+    let disk = SimStorage::new(1);
+    let db = Db::open(DB, &options(&disk, "merge_operator=uint64add")).expect("a new database");
+    for key in ["b", "c"] {
+        db.merge(key, 1_u64.to_le_bytes()).expect("an operand");
+    }
+    for key in ["a", "d"] {
+        db.put(key, "value").expect("a put");
+    }
+    db.close().expect("closed");
+    for without in ["merge_operator=nullptr", "merge_operator=my.Operator"] {
+        let db = Db::open_read_only(DB, &options(&disk, without)).expect("a database");
+        let family = db.cf_handle("default").expect("a family");
+        let (entries, parts) = both_ways(&db, &family, without);
+        let shown: Vec<&[u8]> = entries.iter().map(|(key, _)| &key[..]).collect();
+        assert_eq!(shown, [b"a", b"d"], "{without}");
+        let keys: Vec<&SkippedKeys> = parts.iter().map(|part| &part.keys).collect();
+        let one = |key: &str| SkippedKeys::One(key.as_bytes().to_vec());
+        assert_eq!(keys, [&one("b"), &one("c")], "{without}");
+        assert!(parts[0].error.message().contains("merge operands"), "{parts:?}");
+    }
+}
+
 /// Regression test: an iterator that skips damage did not end if an entry of an index block could
 /// not be decoded, which happens if no checksum finds the damage first.
 #[test]

@@ -34,7 +34,6 @@ const PROPERTIES: [(&str, &str, &Properties); 3] = [
         "records",
         "ranges",
         &[
-            ("num-immutable-mem-table", "0"),
             ("num-entries-active-mem-table", "1212"),
             ("estimate-num-keys", "7181"),
             ("estimate-live-data-size", "41860"),
@@ -148,4 +147,54 @@ fn the_overview_lists_the_contents_of_the_database() {
     assert_eq!(table["smallest"]["key"], "0000000000000007");
     assert_eq!(table["smallest"]["type"], "BlobIndex");
     assert_eq!(table["oldest_blob_file"], 49);
+}
+
+/// Regression test: `properties` printed figures of background work, such as whether writes are
+/// stopped, as those of the reading process: always 0, whatever the process that writes does.
+#[test]
+fn figures_of_the_process_that_writes_are_refused() {
+    let directory = golden::unpack("basic");
+    for name in [
+        "rocksdb.is-write-stopped",
+        "rocksdb.actual-delayed-write-rate",
+        "rocksdb.background-errors",
+        "rocksdb.num-running-compactions",
+        "rocksdb.min-log-number-to-keep",
+        "rocksdb.block-cache-usage",
+        "tailwater.contract-violations",
+        "tailwater.num-obsolete-files",
+        "tailwater.io-stats",
+    ] {
+        let words =
+            format!("property '{name}' is a figure of the process that has the database open");
+        let answer = db("properties", directory.path(), [name]).ended(1, &words);
+        assert_eq!(answer.output, "", "{name}");
+        // They are not suggested either.
+        let unknown = db("properties", directory.path(), ["rocksdb.nope"]).ended(1, "is unknown");
+        assert!(!unknown.complaints.lines().any(|line| line.trim() == name), "{name}");
+    }
+    for name in ["rocksdb.estimate-pending-compaction-bytes", "rocksdb.num-files-at-level0"] {
+        db("properties", directory.path(), [name]).well();
+    }
+}
+
+/// Regression test: nothing but a warning of the verbs that write said that a database has a
+/// compaction style whose compactions run only on request.
+#[test]
+fn the_overview_names_compaction_styles_that_run_on_request() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let path = scratch.path().join("db");
+    let universal = ["--options", "compaction_style=kCompactionStyleUniversal"];
+    db("put", &path, ["a", "1", "--create"].into_iter().chain(universal)).ended(0, "");
+    let text = db("properties", &path, []).well().output;
+    let line =
+        "  compaction style              kCompactionStyleUniversal, compacted only on request";
+    assert!(text.lines().any(|found| found == line), "no '{line}' in:\n{text}");
+    let document = db("properties", &path, ["--json"]).well().json();
+    let family = &document["column_families"][0];
+    assert_eq!(family["compaction_style"], "kCompactionStyleUniversal");
+
+    let directory = golden::unpack("basic");
+    let text = db("properties", directory.path(), []).well().output;
+    assert!(!text.contains("compaction style"), "{text}");
 }

@@ -3,6 +3,10 @@
 #![cfg(not(loom))]
 #![expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 
+#[expect(dead_code, reason = "the tests do not call the example's `main`")]
+#[path = "../examples/direct_io.rs"]
+mod direct_io_example;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -441,6 +445,16 @@ fn tmpfs_falls_back_to_buffered_io_and_reports_it() {
         fs::remove_dir_all(directory.path().join("database")).expect("the database");
         fs::remove_dir_all(directory.path().join("database.checkpoint")).expect("the checkpoint");
     }
+}
+
+/// Regression test: the example reported direct compactions on a filesystem that ignores direct
+/// I/O, because it found the word in the mode that was asked for.
+#[test]
+fn the_example_notices_that_direct_io_is_ignored() {
+    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
+        return say("LEFT OUT: the example on tmpfs: there is no /dev/shm");
+    };
+    assert!(!direct_io_example::compacts_with_direct_io(directory.path()).expect("it runs"));
 }
 
 #[test]

@@ -115,6 +115,15 @@ pub(crate) struct StallConditions {
     pub(crate) hard_pending_bytes: u64,
 }
 
+/// Returns the number of level-0 tables from which on several compactions run concurrently, and at
+/// normal priority. It is the smaller of two numbers, but at least 1: twice `trigger`, the number
+/// that triggers a compaction, and a quarter of the way from there to `slowdown`, the number that
+/// slows down writes.
+pub(crate) fn many_level_0_tables(trigger: usize, slowdown: usize) -> usize {
+    let part_of_way = slowdown.saturating_sub(trigger) / 4;
+    trigger.saturating_mul(2).min(trigger.saturating_add(part_of_way)).max(1)
+}
+
 impl StallConditions {
     /// Returns the stall state that this column family requires. If the state is `Delayed`,
     /// `bytes_per_second` is the rate to which writes are limited.
@@ -159,14 +168,10 @@ impl StallConditions {
                 || (soft > 0 && self.pending_compaction_bytes > soft / 2))
     }
 
-    /// Whether the number of tables in level 0 slows down reads. The threshold is the lower of two
-    /// numbers: twice the compaction trigger, and the trigger plus a quarter of its distance to the
-    /// slowdown limit.
+    /// Whether the number of tables in level 0 slows down reads.
     pub(super) fn is_crowded(&self) -> bool {
-        let (trigger, slowdown) = (self.level_0_trigger, self.level_0_slowdown);
-        let part_of_way = slowdown.saturating_sub(trigger) / 4;
-        let many = trigger.saturating_mul(2).min(trigger.saturating_add(part_of_way));
-        self.compacts && self.level_0_tables >= many.max(1)
+        let many = many_level_0_tables(self.level_0_trigger, self.level_0_slowdown);
+        self.compacts && self.level_0_tables >= many
     }
 
     /// Whether the figure that `cause` names is close to the limit at which writes are stopped.

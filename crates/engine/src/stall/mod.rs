@@ -11,7 +11,7 @@ mod controller;
 mod delay_rate;
 mod pressure;
 
-pub(crate) use conditions::StallConditions;
 pub use conditions::{StallCause, StallState};
+pub(crate) use conditions::{StallConditions, many_level_0_tables};
 pub(crate) use controller::{FamilyConditions, StallController};
 pub(crate) use pressure::CompactionPressure;

@@ -8,6 +8,7 @@ use crate::compaction::picker::LevelTargets;
 use crate::compaction::picker::marked::marked_by_themselves;
 use crate::compaction::picker::tree::{files_of, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
+use crate::stall::many_level_0_tables;
 use crate::version::Version;
 
 /// If at least this many tables have the flag `marked_for_compaction`, compactions run
@@ -84,13 +85,12 @@ pub(crate) fn is_behind(
         || marked_by_themselves(version).count() >= MARKED_TABLES
 }
 
-/// Whether the number of level-0 tables has reached the smaller of two bounds: twice the compaction
-/// trigger, or a quarter of the way from that trigger to the slowdown trigger.
+/// Whether there are so many level-0 tables that several compactions should run concurrently.
 fn has_many_in_level_0(tables: usize, options: &ColumnFamilyOptions) -> bool {
-    let trigger = i64::from(options.level0_file_num_compaction_trigger);
-    let slowdown = i64::from(options.level0_slowdown_writes_trigger);
-    let many = (2 * trigger).min(trigger + (slowdown - trigger) / 4);
-    trigger >= 0 && i64::try_from(tables).unwrap_or(i64::MAX) >= many
+    // A negative trigger is never reached.
+    let count = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
+    let trigger = count(options.level0_file_num_compaction_trigger);
+    tables >= many_level_0_tables(trigger, count(options.level0_slowdown_writes_trigger))
 }
 
 /// Returns a threshold in bytes: compactions run concurrently if the backlog is at least this

@@ -38,8 +38,9 @@ is neither registered nor named by the OPTIONS file, the database is not opened 
 Options marked *while open* can be changed through `Db::set_options`, `Db::set_database_options` and
 `tailwater db set-options`. They take effect immediately, but a running flush or compaction keeps
 the options that it began with, and an open table keeps those with which it was opened. The other
-options take effect when the database is opened. In either case, values that contradict each other
-are refused with the reason.
+options take effect when the database is opened: in the options of `Db::open`, or, recorded for later
+openings that load the recorded options, with `tailwater db flush DIR --options 'NAME=VALUE'`. In
+either case, values that contradict each other are refused with the reason.
 
 The default of some options depends on other options: `arena_block_size` on `write_buffer_size`,
 `max_compaction_bytes` on `target_file_size_base`, `ttl` and `periodic_compaction_seconds` on

@@ -152,9 +152,9 @@ impl LogReader {
         self.compression
     }
 
-    /// Reads the log as opening a database does that has no other log, with the recovery mode and the
-    /// recycling of logs in `options`. Returns the point at which that ends the log before the end
-    /// of its file; `None` if the whole log is read. Does not change what
+    /// Reads the log as opening a database does that has no other log, with the recovery mode and
+    /// the recycling of logs in `options`. Returns the point at which that ends the log before the
+    /// end of its file; `None` if the whole log is read. Does not change what
     /// [`LogReader::next_item`] returns.
     ///
     /// # Errors

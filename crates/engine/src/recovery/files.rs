@@ -85,8 +85,8 @@ impl DirectoriesFound {
 }
 
 /// Returns the numbers of the logs that are needed, in ascending order: those in the log directory
-/// whose number is at least that of the oldest needed log. If `directories` has a listing of the log directory, that is
-/// used: listing a directory with very many tables takes long.
+/// whose number is at least that of the oldest needed log. If `directories` has a listing of the
+/// log directory, that is used: listing a directory with very many tables takes long.
 ///
 /// # Errors
 /// Corruption, with `track_and_verify_wals`: no log exists, although the database had one.

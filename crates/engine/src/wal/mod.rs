@@ -4,8 +4,8 @@
 //! [`findings`] classifies everything else in a log. The readers share no more code, because each
 //! treats damaged or unexpected content of a log differently. [`replay`] chooses what to apply by
 //! the recovery mode and builds memtables. `tail`, used by `updates`, reads the complete part of a
-//! log that is being written, where any unexpected content is damage. [`crate::inspect`] shows every
-//! byte, and asks [`replay`] where recovery ends the log. [`crate::verify`] judges unexpected
+//! log that is being written, where any unexpected content is damage. [`crate::inspect`] shows
+//! every byte, and asks [`replay`] where recovery ends the log. [`crate::verify`] judges unexpected
 //! content by what follows it, and applies nothing.
 
 pub(crate) mod batch;

@@ -52,8 +52,8 @@ fn unreferenced_files_are_reported_in_every_directory() {
     assert_eq!(left_over, ["/db/000007.sst", "/db/logs/000003.log", "/db/tables/000008.sst"]);
 }
 
-/// Returns the findings about a database whose only table is `file`, with these smallest and largest
-/// internal keys.
+/// Returns the findings about a database whose only table is `file`, with these smallest and
+/// largest internal keys.
 fn verified(file: &[u8], smallest: Vec<u8>, largest: Vec<u8>, edit: VersionEdit) -> Vec<Finding> {
     let oldest_blob_file_number = edit.blob_file_additions.first().map(|added| added.number);
     let new_file = NewFile { oldest_blob_file_number, ..new_file(7, file, smallest, largest) };
@@ -67,8 +67,8 @@ fn verified(file: &[u8], smallest: Vec<u8>, largest: Vec<u8>, edit: VersionEdit)
     findings.filter(|finding| finding.severity > Severity::Note).collect()
 }
 
-/// Regression test: intact tables of RocksDB before version 6.0 counted as damaged if they had range
-/// tombstones, because their numbers of entries and deletions do not include those.
+/// Regression test: intact tables of RocksDB before version 6.0 counted as damaged if they had
+/// range tombstones, because their numbers of entries and deletions do not include those.
 #[test]
 fn tables_of_old_versions_count_fewer_records() {
     let type_of = [ValueType::Value, ValueType::Deletion, ValueType::Merge];

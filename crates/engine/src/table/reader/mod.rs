@@ -251,8 +251,8 @@ impl TableReader {
 
     /// Whether the properties count all records. In a table with a `format_version` below 5, the
     /// numbers of entries and deletions may exclude range tombstones, and other numbers of records
-    /// may be missing: RocksDB counts as it does now since version 6.0, and no earlier version wrote
-    /// `format_version` 5. Source: `UpdateInternalStatsFromInputFiles` in
+    /// may be missing: RocksDB counts as it does now since version 6.0, and no earlier version
+    /// wrote `format_version` 5. Source: `UpdateInternalStatsFromInputFiles` in
     /// `db/compaction/compaction_job.cc`.
     pub(crate) fn counts_all_records(&self) -> bool {
         self.footer.format_version >= 5

@@ -42,6 +42,8 @@ pub(super) struct Claim<'w> {
     /// The round-robin cursor that the input level gets when the compaction is installed; `None` if
     /// the compaction does not move the cursor.
     pub(super) cursor: Option<CompactCursor>,
+    /// Time of the claim, in nanoseconds of the database's clock.
+    pub(super) begun_ns: u64,
 }
 
 impl Drop for Claim<'_> {
@@ -137,6 +139,7 @@ impl CompactionScheduler {
             version,
             settings,
             cursor,
+            begun_ns: self.context.clock.monotonic_ns(),
         })
     }
 

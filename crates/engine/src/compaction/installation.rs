@@ -91,7 +91,7 @@ impl CompactionScheduler {
             .collect();
         let bytes: u64 = outputs.iter().map(|output| output.size).sum();
         self.context.info_log.info(format_args!(
-            "{} tables of '{}' ({:?}): {} into {} in level {}, {bytes} bytes",
+            "{} tables of '{}' ({:?}): {} into {} in level {}, {bytes} bytes, in {} ms",
             match compaction.kind {
                 CompactionKind::Move => "moved",
                 CompactionKind::Merge => "compacted",
@@ -102,6 +102,7 @@ impl CompactionScheduler {
             inputs.join(" and "),
             outputs.len(),
             compaction.output_level,
+            self.context.clock.since_ns(claim.begun_ns) / 1_000_000,
         ));
     }
 }

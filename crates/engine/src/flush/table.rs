@@ -47,9 +47,10 @@ impl FlushScheduler {
         if tables.is_empty() {
             return Ok(Vec::new());
         }
+        let millis = self.context.clock.since_ns(begun_ns) / 1_000_000;
         for table in &tables {
             self.context.info_log.info(format_args!(
-                "flushed {} entries of '{}' into table {}: {} bytes",
+                "flushed {} entries of '{}' into table {}: {} bytes, in {millis} ms",
                 table.properties.num_entries,
                 family.name(),
                 table.properties.original_file_number,

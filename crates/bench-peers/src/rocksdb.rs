@@ -170,11 +170,16 @@ impl TailDatabase for RocksDb {
             ("flush_write".to_owned(), written(Ticker::FlushWriteBytes)),
             ("wal".to_owned(), written(Ticker::WalFileBytes)),
         ]);
-        let pending = self.db.property_int_value("rocksdb.estimate-pending-compaction-bytes")?;
+        let number = |name: &str| -> Result<u64, Failure> {
+            Ok(self.db.property_int_value(name)?.unwrap_or(0))
+        };
         Ok(Activity {
             purposes,
             stalled: Duration::from_micros(ticker(Ticker::StallMicros)),
-            pending_compaction_bytes: pending.unwrap_or(0),
+            pending_compaction_bytes: number("rocksdb.estimate-pending-compaction-bytes")?,
+            running_compactions: number("rocksdb.num-running-compactions")?,
+            running_flushes: number("rocksdb.num-running-flushes")?,
+            block_cache_bytes: number("rocksdb.block-cache-capacity")?,
             held_back: None,
             user_reads: None,
         })

@@ -85,8 +85,8 @@ pub(crate) fn remove_group(path: &Path) -> io::Result<()> {
     std::fs::remove_dir(path)
 }
 
-/// Returns the text of a file of the kernel; `None` if it cannot be read.
-pub(crate) fn read_setting(path: &Path) -> Option<String> {
+/// Returns the text of a file of the kernel or of an engine's LOG; `None` if it cannot be read.
+pub(crate) fn read_text(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 

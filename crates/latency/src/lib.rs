@@ -7,8 +7,9 @@
 //!   affects the latency of a message log.
 //!
 //! Both commands share the other modules, which other benchmarks may use too: [`experiment`] has
-//! what all experiments have in common, [`memory_limit`] limits the memory of a measured process,
-//! page cache included, [`entries`] generates keys and values, and [`files`] stores reports.
+//! what all experiments have in common, [`live`] shows a running measurement, [`memory_limit`]
+//! limits the memory of a measured process, page cache included, [`entries`] generates keys and
+//! values, and [`files`] stores results, which [`report`] makes visible.
 
 #[macro_use]
 pub mod say;
@@ -19,11 +20,13 @@ pub mod experiment;
 mod failure;
 pub mod files;
 pub mod latencies;
+pub mod live;
 pub mod log;
 pub mod memory_limit;
 pub mod numbers;
 mod own;
 pub mod parsing;
+pub mod report;
 pub mod tail;
 
 pub use failure::Failure;

@@ -35,6 +35,21 @@ pub fn micros(us: f64) -> String {
     }
 }
 
+/// Formats a duration in microseconds with up to three significant digits and its unit.
+pub fn latency(us: f64) -> String {
+    let (value, unit) = match us {
+        us if us >= 999_500.0 => (us / 1e6, "s"),
+        us if us >= 999.5 => (us / 1e3, "ms"),
+        us => (us, "us"),
+    };
+    let text = match value {
+        value if value >= 99.95 => return format!("{value:.0} {unit}"),
+        value if value >= 9.995 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    };
+    format!("{} {unit}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,6 +58,12 @@ mod tests {
     fn rates_have_three_digits() {
         let texts = [12.3, 8_512.0, 653_400.0, 1_234_567.0, 24_800_000.0].map(rate);
         assert_eq!(texts, ["12", "8.51k", "653k", "1.23M", "24.8M"]);
+    }
+
+    #[test]
+    fn latencies_have_a_unit() {
+        let texts = [0.0, 5.0, 12.34, 200.0, 1_550.0, 2_100_000.0].map(latency);
+        assert_eq!(texts, ["0 us", "5 us", "12.3 us", "200 us", "1.55 ms", "2.1 s"]);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //! - [`scenario`]: tests of databases that are moved, copied and damaged. They are defined by
 //!   tables in a document.
 //! - [`filesystem`]: small filesystems of several kinds, mounted for a test.
+//! - [`report`]: checks of the HTML reports of experiments.
 //! - [`seed`]: random numbers from seeds, so that a failed test can be repeated.
 //! - [`volatile_disk`]: disks that lose unflushed writes when their power is cut.
 //!
@@ -22,6 +23,7 @@ pub mod golden;
 pub mod model;
 pub mod mutation;
 pub mod oracle;
+pub mod report;
 pub mod scenario;
 pub mod seed;
 pub mod volatile_disk;

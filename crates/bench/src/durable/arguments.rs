@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use tailwater_latency::parsing::{self, above_zero, at_least_one};
+use tailwater_latency::report::Earlier;
 
 use super::raw::Raw;
 use crate::subjects::Subjects;
@@ -54,9 +55,11 @@ pub(crate) struct DurableArguments {
     /// Keep every processor busy with a computing process
     #[arg(long)]
     pub(super) neighbour: bool,
-    /// Output directory of report.json and table.txt
-    #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
+    /// Output directory of report.html, its picture report.svg, report.json and table.txt
+    #[arg(long, value_name = "DIR", default_value = "tailwater-durable")]
+    pub(super) out: PathBuf,
+    #[command(flatten)]
+    pub(super) earlier: Earlier,
     #[command(flatten)]
     pub(super) subjects: Subjects,
 }

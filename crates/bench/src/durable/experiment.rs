@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 use tailwater_latency::experiment::turns;
+use tailwater_latency::live::Steps;
 use tailwater_latency::numbers::{micros, rate};
 use tailwater_latency::say;
 
@@ -63,12 +64,15 @@ impl<'a, 'e> Experiment<'a, 'e> {
         let _neighbours = neighbours.map_err(|error| format!("--neighbour: {error}"))?;
         let mut measurements: Vec<Vec<Vec<Figures>>> =
             self.tasks.iter().map(|_| vec![Vec::new(); self.rows.len()]).collect();
+        let rows_of = |task: &Task| self.rows.iter().filter(|row| task.has(row)).count();
+        let count = self.tasks.iter().map(rows_of).sum::<usize>() * self.arguments.runs;
+        let mut steps = Steps::new(count);
         for run in 0..self.arguments.runs {
             for (&task, measured) in self.tasks.iter().zip(&mut measurements) {
                 for index in turns(self.rows.len(), run) {
                     let row = &self.rows[index];
                     if task.has(row) {
-                        measured[index].push(self.measure_in(row, task, run)?);
+                        measured[index].push(self.measure_in(row, task, run, &mut steps)?);
                     }
                 }
             }
@@ -76,11 +80,19 @@ impl<'a, 'e> Experiment<'a, 'e> {
         self.report(measurements)
     }
 
-    fn measure_in(&self, row: &Row<'_>, task: Task, run: usize) -> Result<Figures, Failure> {
+    fn measure_in(
+        &self,
+        row: &Row<'_>,
+        task: Task,
+        run: usize,
+        steps: &mut Steps,
+    ) -> Result<Figures, Failure> {
         let Task { part, writers } = task;
+        let live = steps.next(&format!("{} {writers} writers {}", part.name(), row.label));
         let figures = self
             .measure(row, task, self.arguments.length(part))
             .map_err(|error| format!("{}, {}: {error}", row.label, part.name()))?;
+        drop(live);
         say!(
             "run {}  {:<8} {writers:>4} writers  {:<28} {:>8}/s  p50 {:>6} us",
             run + 1,

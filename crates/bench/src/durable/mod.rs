@@ -16,6 +16,7 @@
 //! one begins.
 
 mod arguments;
+mod document;
 mod experiment;
 mod neighbour;
 mod raw;
@@ -27,22 +28,21 @@ pub(crate) use arguments::DurableArguments;
 pub(crate) use neighbour::{NEIGHBOUR_COMMAND, compute};
 
 use tailwater_latency::experiment::Finished;
-use tailwater_latency::files::{create_directory, write_json, write_text};
+use tailwater_latency::files::{create_directory, write_text};
 
+use self::document::document;
 use self::experiment::Experiment;
 use crate::store::{Engine, Failure};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &DurableArguments, known: &[Engine]) -> Result<Finished, Failure> {
-    let failed = |error| format!("--out: {error}");
-    if let Some(out) = &arguments.out {
-        create_directory(out).map_err(failed)?;
+    if let Some(finished) = arguments.earlier.finish(document)? {
+        return Ok(finished);
     }
+    let (out, failed) = (&arguments.out, |error| format!("--out: {error}"));
+    create_directory(out).map_err(failed)?;
     let report = Experiment::new(arguments, known)?.run()?;
     let text = report.to_string();
-    if let Some(out) = &arguments.out {
-        let written = write_json(&out.join("report.json"), &report);
-        written.and_then(|()| write_text(&out.join("table.txt"), &text)).map_err(failed)?;
-    }
-    Finished::new(text, &report)
+    write_text(&out.join("table.txt"), &text).map_err(failed)?;
+    Finished::recorded(text + "\n", &report, &out.join("report.json"), document)
 }

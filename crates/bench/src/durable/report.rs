@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 use tailwater_latency::entries::KEY_BYTES;
-use tailwater_latency::experiment::{Figure, Table, environment, medians};
+use tailwater_latency::experiment::{Figure, Table, command, environment, medians, now};
 use tailwater_latency::numbers::{micros, rate};
 
 use super::arguments::{DurableArguments, Part};
@@ -19,6 +19,9 @@ use crate::workloads::puts::{Figures, Length, VALUE_BYTES};
 pub(super) struct Report {
     /// Version of the report's fields; it changes when the meaning of a field changes.
     schema: u32,
+    /// The command line, and when the experiment ended.
+    command: String,
+    measured_at: String,
     /// The duration, or the number of puts, after which a measurement of `synced` or `unsynced`
     /// ends.
     length: Length,
@@ -93,6 +96,8 @@ impl Report {
         let directory = directory.unwrap_or_else(std::env::temp_dir);
         Self {
             schema: 1,
+            command: command(),
+            measured_at: now(),
             length: arguments.length(Part::Synced),
             fillseq_length: arguments.length(Part::FillSeq),
             runs: arguments.runs,
@@ -147,7 +152,7 @@ impl Report {
 }
 
 /// The columns of figures, with their places in a serialised [`Measurement`].
-const FIGURES: [Figure; 8] = [
+pub(super) const FIGURES: [Figure; 8] = [
     Figure::new("writes/s>", "/median/per_second", rate),
     Figure::new("mean us>", "/median/mean_us", micros),
     Figure::new("p50 us>", "/median/p50_us", micros),

@@ -5,7 +5,7 @@ use std::path::Path;
 use tailwater_format::message::batch::Builder;
 use tailwater_log::{Consumer, Log, LogOptions, TopicId, TopicOptions};
 
-use crate::support::{Answer, change, file, run_with};
+use crate::support::{Answer, change, file, read, run_with};
 
 fn batch(numbers: std::ops::Range<u64>) -> Vec<u8> {
     let mut builder = Builder::new(1_000_000);
@@ -140,8 +140,7 @@ fn the_benchmark_prints_its_tables_and_writes_a_report() {
     for words in ["producers", "consumers", "kernel", "process_shared"].iter().chain(&columns) {
         assert!(answer.output.contains(words), "{}", answer.output);
     }
-    let report = std::process::Command::new("cat").arg(format!("{directory}/report.json")).output();
-    let report = report.expect("cat").stdout;
+    let report = read(&scratch.path().join("bench/report.json"));
     let report: serde_json::Value = serde_json::from_slice(&report).expect("a report");
     let configurations = report["configurations"].as_array().expect("a list");
     assert_eq!(configurations.len(), 5);
@@ -154,6 +153,10 @@ fn the_benchmark_prints_its_tables_and_writes_a_report() {
             assert!(producers[figure].is_number(), "{producers}");
         }
     }
+    let html = read(&scratch.path().join("bench/report.html"));
+    let modes = configurations.iter().map(|row| row["mode"].as_str().expect("a mode").to_owned());
+    let rows: Vec<_> = modes.map(|mode| vec![mode]).collect();
+    tailwater_testkit::report::check(&String::from_utf8(html).expect("UTF-8"), &rows);
 }
 
 #[test]

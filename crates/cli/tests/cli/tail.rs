@@ -14,7 +14,7 @@ use crate::support::{Answer, program, read, run_with, write};
 fn tail(directory: &Path, arguments: &[&str]) -> Answer {
     let place = ["tail", "--directory", directory.to_str().expect("a path in UTF-8")];
     let small = ["--limit", "none", "--size", "4M", "--hot", "1M", "--write-rate", "4M"];
-    let short = ["--duration", "0.3", "--runs", "1", "--keep"];
+    let short = ["--duration", "1.2", "--runs", "1", "--keep"];
     run_with(place.iter().chain(&small).chain(&short).chain(arguments))
 }
 
@@ -48,6 +48,22 @@ fn each_configuration_runs_in_a_process_of_its_own_and_is_reported() {
         assert!(log.as_f64() > Some(100_000.0), "{name}: {figures}");
     }
     assert_eq!(report["parameters"]["limited_by"], "none");
+    let html = |name: &str| {
+        let html = read(&directory.path().join("report").join(name));
+        String::from_utf8(html).expect("UTF-8")
+    };
+    let rows = configurations.map(|name| vec!["tailwater".to_owned(), name.to_owned()]);
+    tailwater_testkit::report::check(&html("report.html"), &rows);
+    // The report can be made again from the JSON alone, and two can be compared.
+    let json = directory.path().join("report/report.json");
+    let json = json.to_str().expect("a path in UTF-8");
+    let made = html("report.html");
+    write(&directory.path().join("report/report.html"), b"lost");
+    run_with(["tail", "--render", json]).well();
+    assert!(html("report.html") == made, "another report");
+    run_with(["tail", "--compare", json, json]).well();
+    let rows = configurations.map(|name| vec![name.to_owned(), "reads/s".to_owned()]);
+    tailwater_testkit::report::check(&html("compare.html"), &rows);
     // Checks that a database that was kept can be opened.
     let kept = directory.path().join("tailwater-direct_compaction_read_write");
     crate::support::db("verify", &kept, []).well();

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::file_name::{FileKind, INFO_LOG, info_log_prefix};
+use tailwater_io::clock::Utc;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
 
@@ -174,48 +175,5 @@ fn importance(level: InfoLogLevel) -> u8 {
         InfoLogLevel::Error => 3,
         InfoLogLevel::Fatal => 4,
         InfoLogLevel::Header => 5,
-    }
-}
-
-/// A time in microseconds since 1970. It is displayed as `2026/01/31-23:59:59.000000`.
-struct Utc(u64);
-
-impl fmt::Display for Utc {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (seconds, micros) = (self.0 / 1_000_000, self.0 % 1_000_000);
-        let (days, second) = (seconds / 86_400, seconds % 86_400);
-        let (year, month, day) = civil_from_days(days);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        write!(f, "{year}/{month:02}/{day:02}-{hour:02}:{minute:02}:{second:02}.{micros:06}")
-    }
-}
-
-/// Returns the year, month and day of the day that is `days` days after 1970-01-01, in the
-/// proleptic Gregorian calendar.
-fn civil_from_days(days: u64) -> (u64, u64, u64) {
-    // From here on, days are counted from 0000-03-01, so that a leap day is the last day of its
-    // year. 400 years have 146,097 days.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    (year, month, day)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_shown_in_utc() {
-        assert_eq!(Utc(0).to_string(), "1970/01/01-00:00:00.000000");
-        assert_eq!(Utc(951_782_399_999_999).to_string(), "2000/02/28-23:59:59.999999");
-        assert_eq!(Utc(951_782_400_000_000).to_string(), "2000/02/29-00:00:00.000000");
-        assert_eq!(Utc(4_107_542_399_000_001).to_string(), "2100/02/28-23:59:59.000001");
-        assert_eq!(Utc(4_107_542_400_000_000).to_string(), "2100/03/01-00:00:00.000000");
     }
 }

@@ -4,8 +4,8 @@
 //! process. A [`Snapshot`] contains the target's counters at a point in time. The difference
 //! between two snapshots is [`Figures`], as rates per second. A [`Sampler`] takes snapshots
 //! periodically in its own thread. So its figures of current amounts, such as the number of dirty
-//! pages, are means over all snapshots. A value that the kernel does not report is `None`, never
-//! zero.
+//! pages, are means over all snapshots. It also computes the figures of each second. A value that
+//! the kernel does not report is `None`, never zero.
 //!
 //! An [`Environment`] describes the system on which figures were measured. It should be reported
 //! with them.
@@ -33,7 +33,7 @@ pub use environment::{Environment, Filesystem, IoUring};
 pub use figures::{Figures, Named};
 pub use group::MemoryGroup;
 pub use memory::{Memory, MemoryLeft};
-pub use sampler::Sampler;
+pub use sampler::{Sampled, Sampler};
 pub use sched::RunQueue;
 pub use snapshot::{Scope, Snapshot, Target};
 pub use system::System;

@@ -9,13 +9,27 @@ use super::snapshot::{Scope, Snapshot, Target};
 use crate::sync::{Condvar, Mutex};
 use crate::thread::{Thread, spawn};
 
+/// Length of the periods of [`Sampled::seconds`], in nanoseconds.
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// Takes snapshots of a target until it is stopped. Rates are computed over the whole time. Current
 /// amounts, such as the number of dirty pages, are averaged over all snapshots. If the observed
 /// process ends before the sampler is stopped, the last values of the process are used.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<Stop>,
-    thread: Option<Thread<Sampled>>,
+    thread: Option<Thread<Samples>>,
+}
+
+/// What a sampler has measured.
+#[derive(Debug, Clone, Default)]
+pub struct Sampled {
+    /// The figures of the whole time.
+    pub figures: Figures,
+    /// The figures of consecutive periods of about one second, from the start on. A period lasts
+    /// until the first snapshot that is at least a second later than the snapshot before the
+    /// period. The rest, which is shorter, is left out.
+    pub seconds: Vec<Figures>,
 }
 
 #[derive(Debug, Default)]
@@ -24,14 +38,23 @@ struct Stop {
     changed: Condvar,
 }
 
-/// The first and the last snapshot so far. `levels` has the averages, over all snapshots, of the
-/// figures that are not counters.
+/// The first and the last snapshot so far.
 #[derive(Debug)]
-struct Sampled {
-    first: Snapshot,
+struct Samples {
+    whole: Period,
+    /// The current period of about one second.
+    second: Period,
     last: Snapshot,
-    levels: Levels,
     level_of: Option<Scope>,
+    seconds: Vec<Figures>,
+}
+
+/// A period from a snapshot on. `levels` has the averages, over all its snapshots, of the figures
+/// that are not counters.
+#[derive(Debug)]
+struct Period {
+    first: Snapshot,
+    levels: Levels,
 }
 
 impl Sampler {
@@ -46,12 +69,12 @@ impl Sampler {
         let thread = spawn("kernel figures", {
             let stop = Arc::clone(&stop);
             move || {
-                let mut sampled = Sampled::new(first);
+                let mut samples = Samples::new(first);
                 while !stop.wait(interval) {
-                    sampled.add(Snapshot::take(&target));
+                    samples.add(Snapshot::take(&target));
                 }
-                sampled.add(Snapshot::take(&target));
-                sampled
+                samples.add(Snapshot::take(&target));
+                samples
             }
         })?;
         Ok(Self { stop, thread: Some(thread) })
@@ -59,10 +82,10 @@ impl Sampler {
 
     /// Takes the last snapshot and returns the figures of the time since the first one. `None` if
     /// the thread panicked.
-    pub fn stop(mut self) -> Option<Figures> {
+    pub fn stop(mut self) -> Option<Sampled> {
         self.stop.set();
-        let sampled = self.thread.take()?.join().ok()?;
-        Some(sampled.figures())
+        let samples = self.thread.take()?.join().ok()?;
+        Some(Sampled { figures: samples.whole.figures(&samples.last), seconds: samples.seconds })
     }
 }
 
@@ -87,15 +110,12 @@ impl Stop {
     }
 }
 
-impl Sampled {
+impl Samples {
     fn new(first: Snapshot) -> Self {
-        let mut levels = Levels::default();
-        let page_cache = first.page_cache();
-        if let Some((_, page_cache)) = page_cache {
-            levels.add(page_cache);
-        }
-        let level_of = page_cache.map(|(scope, _)| scope);
-        Self { last: first.clone(), first, levels, level_of }
+        let level_of = first.page_cache().map(|(scope, _)| scope);
+        let period = || Period { first: first.clone(), levels: levels_of(&first) };
+        let (whole, second, seconds) = (period(), period(), Vec::new());
+        Self { whole, second, last: first, level_of, seconds }
     }
 
     fn add(&mut self, mut snapshot: Snapshot) {
@@ -103,13 +123,28 @@ impl Sampled {
         if let Some((scope, page_cache)) = snapshot.page_cache()
             && Some(scope) == self.level_of
         {
-            self.levels.add(page_cache);
+            self.whole.levels.add(page_cache);
+            self.second.levels.add(page_cache);
+        }
+        if snapshot.at_ns.saturating_sub(self.second.first.at_ns) >= SECOND_NS {
+            self.seconds.push(self.second.figures(&snapshot));
+            self.second = Period { first: snapshot.clone(), levels: levels_of(&snapshot) };
         }
         self.last = snapshot;
     }
+}
 
-    fn figures(&self) -> Figures {
-        let mut figures = self.last.since(&self.first);
+fn levels_of(snapshot: &Snapshot) -> Levels {
+    let mut levels = Levels::default();
+    if let Some((_, page_cache)) = snapshot.page_cache() {
+        levels.add(page_cache);
+    }
+    levels
+}
+
+impl Period {
+    fn figures(&self, last: &Snapshot) -> Figures {
+        let mut figures = last.since(&self.first);
         figures.set_levels(&self.levels);
         figures
     }

@@ -176,7 +176,7 @@ fn the_sampler_keeps_the_last_figures_of_an_ended_process() {
     let sampler = Sampler::start(target, Duration::from_millis(1)).expect("a thread");
     std::fs::remove_dir_all(path.join("proc/42")).expect("the process");
     std::fs::remove_dir_all(path.join("group")).expect("the group");
-    let figures = sampler.stop().expect("figures");
+    let figures = sampler.stop().expect("figures").figures;
     assert!(figures.seconds > 0.0);
     assert_eq!(
         (figures.missed_of, figures.page_cache_of),
@@ -184,4 +184,21 @@ fn the_sampler_keeps_the_last_figures_of_an_ended_process() {
     );
     assert_eq!(figures.missed_pages_per_second, Some(0.0));
     assert_eq!(figures.cached_pages, Some(10.0));
+}
+
+#[test]
+fn the_sampler_has_figures_of_each_second() {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = root.path();
+    play(path, 1);
+    put(path, "/group/memory.stat", "file 40960\n");
+    let target = target(path).group(MemoryGroup::V2("/group".into()));
+    let sampler = Sampler::start(target, Duration::from_millis(10)).expect("a thread");
+    std::thread::sleep(Duration::from_millis(1200));
+    let sampled = sampler.stop().expect("figures");
+    assert!(!sampled.seconds.is_empty());
+    for second in &sampled.seconds {
+        assert!((1.0..=sampled.figures.seconds).contains(&second.seconds), "{second:?}");
+        assert_eq!(second.cached_pages, Some(10.0));
+    }
 }

@@ -97,7 +97,7 @@ fn loop_devices_are_devices() {
         let mut file = storage.create(&path, Create::New, IoMode::Buffered, purpose).expect("it");
         file.write_all_at(&vec![7; 8 << 20], 0, purpose).expect("room");
         file.sync_all(purpose).expect("a sync");
-        let figures = sampler.stop().expect("figures");
+        let figures = sampler.stop().expect("figures").figures;
         let written = figures.device_write_bytes_per_second.expect("a device") * figures.seconds;
         assert!(written >= f64::from(8 << 20), "{kind}: {written} bytes reached the device");
         assert!(figures.w_await_ms.is_some() && figures.utilisation.is_some(), "{kind}");
@@ -130,7 +130,7 @@ fn reads_and_run_time_of_a_process_are_measured() {
     for _ in 0..32 {
         reader.read_full_at(&mut buffer, 0, purpose).expect("bytes");
     }
-    let figures = sampler.stop().expect("figures");
+    let figures = sampler.stop().expect("figures").figures;
     if figures.missed_of == Some(Scope::Process) && storage.resident_pages(&path).is_ok() {
         let pages = figures.missed_pages_per_second.expect("pages") * figures.seconds;
         // 32 reads of 1 MiB are 8192 pages. On tmpfs there is no device to read from, so the figure

@@ -6,12 +6,19 @@ use serde_json::{Map, Value};
 
 use crate::numbers::median;
 
-/// Aggregates JSON values with the same fields into one value, field by field. For a field with
+/// Aggregates JSON values with the same fields into one value, field by field, and arrays element by
+/// element, up to the end of the shortest. For a field with
 /// numbers, `with` computes the result from the field's numbers in all values. Missing and `null`
 /// numbers are ignored; if no value has a number, the result is `null`. A text is kept if it is
 /// equal in all values, and otherwise becomes `null`.
 pub(crate) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
     let objects: Vec<&Map<String, Value>> = values.iter().filter_map(Value::as_object).collect();
+    let arrays: Vec<&Vec<Value>> = values.iter().filter_map(Value::as_array).collect();
+    if let Some(length) = arrays.iter().map(|array| array.len()).min() {
+        let elements =
+            |index| arrays.iter().filter_map(|array| array.get(index).cloned()).collect::<Vec<_>>();
+        return (0..length).map(|index| aggregate(&elements(index), with)).collect();
+    }
     if objects.is_empty() {
         if let Some(text) = values.iter().find(|value| value.is_string()) {
             let is_same = values.iter().all(|value| value == text);
@@ -89,12 +96,13 @@ mod tests {
     #[test]
     fn numbers_at_the_same_path_are_aggregated() {
         let runs = [
-            json!({"a": 1.0, "in": {"b": 5, "c": null}, "d": null}),
-            json!({"a": 3.0, "in": {"b": 7, "c": 2.0}, "d": null}),
-            json!({"a": 8.0, "in": {"b": 6}, "d": null}),
+            json!({"a": 1.0, "in": {"b": 5, "c": null}, "d": null, "e": [1, 5]}),
+            json!({"a": 3.0, "in": {"b": 7, "c": 2.0}, "d": null, "e": [3]}),
+            json!({"a": 8.0, "in": {"b": 6}, "d": null, "e": [8, 9]}),
         ];
         let median = aggregate(&runs, &middle);
-        assert_eq!(median, json!({"a": 3.0, "in": {"b": 6.0, "c": 2.0}, "d": null}));
+        let expected = json!({"a": 3.0, "in": {"b": 6.0, "c": 2.0}, "d": null, "e": [3.0]});
+        assert_eq!(median, expected);
         assert_eq!(aggregate(&runs, &mean)["a"], 4.0);
         assert_eq!((minimum(&[3.0, 1.0]), maximum(&[3.0, 1.0])), (Some(1.0), Some(3.0)));
     }

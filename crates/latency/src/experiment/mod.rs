@@ -6,20 +6,25 @@
 //! name.
 
 pub(crate) mod aggregate;
+pub(crate) mod course;
 mod kernel;
 mod table;
+pub(crate) mod timeline;
 
 use std::path::Path;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tailwater_io::Clock as _;
+use tailwater_io::clock::{SystemClock, Utc};
 use tailwater_io::kernel::{Environment, System};
 
 pub(crate) use self::kernel::KERNEL;
 pub use self::table::{Figure, Table};
 use crate::failure::Failure;
 use crate::files::write_json;
+use crate::report::{self, Describe};
 
 /// A finished experiment.
 #[derive(Debug)]
@@ -40,13 +45,23 @@ impl Finished {
         Ok(Self { text, result: serde_json::to_value(result)? })
     }
 
-    /// Like [`Self::new`], and also writes the result to `path`.
+    /// Like [`Self::new`], and also writes the result to the file `json`, and its report and the
+    /// report's picture next to it. The text ends with the path of the report.
     ///
     /// # Errors
-    /// Errors from writing the file.
-    pub fn recorded(text: String, result: &impl Serialize, path: &Path) -> Result<Self, Failure> {
-        write_json(path, result)?;
-        Self::new(text, result)
+    /// Errors from writing the files.
+    pub fn recorded(
+        text: String,
+        result: &impl Serialize,
+        json: &Path,
+        describe: Describe,
+    ) -> Result<Self, Failure> {
+        let mut finished = Self::new(text, result)?;
+        write_json(json, &finished.result)?;
+        let report = report::write(&describe(&finished.result)?, json)?;
+        finished.text +=
+            &format!("All figures: {}\nReport: {}\n", json.display(), report.display());
+        Ok(finished)
     }
 }
 
@@ -104,6 +119,27 @@ pub fn in_turn<R, F: Serialize + DeserializeOwned>(
 /// that other load on the machine affects all rows alike.
 pub fn turns(rows: usize, run: usize) -> impl Iterator<Item = usize> {
     (0..rows).map(move |turn| (turn + run) % rows)
+}
+
+/// Returns the command with which this program was started, as a line for a shell.
+pub fn command() -> String {
+    let quoted = |word: String| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:%+@".contains(c);
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let words = std::env::args_os().map(|word| quoted(word.to_string_lossy().into_owned()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the current time, such as `2026-11-29 04:12:33 UTC`.
+pub fn now() -> String {
+    let time = Utc(SystemClock.wall_us()).to_string();
+    let seconds = time.split('.').next().unwrap_or_default();
+    seconds.replace('-', " ").replace('/', "-") + " UTC"
 }
 
 /// Describes the machine, and the filesystem and device of `directory`, by the names of the

@@ -35,13 +35,13 @@ impl Figure {
 
 /// A table. It is formatted as plain text by [`fmt::Display`] and as Markdown by
 /// [`Self::markdown`].
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Column {
     heading: String,
     is_left: bool,
@@ -67,6 +67,16 @@ impl Table {
     /// Adds a row, which must have as many cells as the table has columns.
     pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
         self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Returns the heading of each column, and whether the column is aligned to the left.
+    pub(crate) fn headings(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.columns.iter().map(|column| (column.heading.as_str(), column.is_left))
+    }
+
+    /// Returns the cells of each row.
+    pub(crate) fn rows(&self) -> &[Vec<String>] {
+        &self.rows
     }
 
     /// Returns the table in Markdown.

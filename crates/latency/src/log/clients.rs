@@ -6,38 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use tailwater_format::message::batch::{HEADER_BYTES, Header, Messages};
 use tailwater_log::Piece;
 
 use super::event_loop::{Acknowledged, Connection, PollReply, Request};
 use super::{LogBenchArguments, scratch};
+use crate::experiment::timeline::Recorder;
 use crate::failure::Failure;
 
 /// Time that a consumer waits after a round in which none of its partitions had new messages.
 const EMPTY_WAIT: Duration = Duration::from_micros(200);
-
-/// The measurements of one client. Sums over all producers and over all consumers also have this
-/// type.
-pub(super) struct Measured {
-    /// Latencies of messages or batches, in nanoseconds.
-    pub(super) latencies: Histogram<u64>,
-    /// Number of messages sent or polled. Messages that were due during the warm-up are not
-    /// counted.
-    pub(super) messages: u64,
-}
-
-impl Measured {
-    pub(super) fn new() -> Result<Self, Failure> {
-        Ok(Self { latencies: Histogram::new(3)?, messages: 0 })
-    }
-
-    pub(super) fn add(&mut self, other: &Self) -> Result<(), Failure> {
-        self.latencies.add(&other.latencies)?;
-        self.messages += other.messages;
-        Ok(())
-    }
-}
 
 /// The start of a run, the end of its warm-up, and its end.
 #[derive(Clone, Copy)]
@@ -48,18 +26,28 @@ pub(super) struct Schedule {
     pub(super) end: Instant,
 }
 
+impl Schedule {
+    /// Returns the time since the start, in nanoseconds.
+    fn since_start_ns(&self, at: Instant) -> u64 {
+        at.saturating_duration_since(self.start).as_nanos() as u64
+    }
+}
+
 /// Length of the due time in bytes, which is stored at the start of each payload. The due time is
 /// in nanoseconds since the start of the run.
 const DUE_BYTES: usize = 8;
 
 /// Runs producer number `producer`: sends batches to its partitions in turn, at their due times.
+/// Records the latencies of the messages, and returns the number of messages sent. Messages that
+/// were due during the warm-up count neither here nor for a consumer.
 pub(super) fn produce(
     arguments: &LogBenchArguments,
     schedule: Schedule,
     producer: usize,
     loops: &[Sender<Request>],
-) -> Result<Measured, Failure> {
-    let mut measured = Measured::new()?;
+    mut recorder: Recorder,
+) -> Result<u64, Failure> {
+    let mut messages = 0;
     let connections: Vec<Connection<Acknowledged>> = loops.iter().map(Connection::new).collect();
     let batch_bytes = f64::from(arguments.batch) * f64::from(arguments.message_size);
     let interval = batch_bytes * arguments.clients as f64 / arguments.rate.0 as f64;
@@ -70,7 +58,7 @@ pub(super) fn produce(
         (producer..arguments.partitions).step_by(arguments.clients).collect()
     };
     if mine.is_empty() {
-        return Ok(measured);
+        return Ok(0);
     }
     let mut payload = vec![b'x'; (arguments.message_size as usize).max(DUE_BYTES)];
     // Stagger the producers: their first due times are spread evenly over one interval.
@@ -92,24 +80,29 @@ pub(super) fn produce(
         connection.requests.send(Request::Append { partition, batch, reply })?;
         let acknowledged = connection.replies.recv()??;
         if due >= schedule.measured_from {
-            measured.latencies.record((acknowledged - due).as_nanos() as u64)?;
-            measured.messages += u64::from(arguments.batch);
+            let latency = acknowledged.saturating_duration_since(due);
+            let (at_ns, count) =
+                (schedule.since_start_ns(acknowledged), u64::from(arguments.batch));
+            recorder.record_n(at_ns, latency.as_nanos() as u64, count);
+            messages += count;
         }
         due += interval;
     }
-    Ok(measured)
+    recorder.finish();
+    Ok(messages)
 }
 
 /// Runs consumer number `consumer`: polls its partitions in turn until the producers have ended and
-/// no messages are left.
+/// no messages are left. Records the latencies of messages, and returns their number.
 pub(super) fn consume(
     arguments: &LogBenchArguments,
     schedule: Schedule,
     consumer: usize,
     loops: &[Sender<Request>],
     producers_ended: &AtomicBool,
-) -> Result<Measured, Failure> {
-    let mut measured = Measured::new()?;
+    mut recorder: Recorder,
+) -> Result<u64, Failure> {
+    let mut messages = 0;
     let connections: Vec<Connection<PollReply>> = loops.iter().map(Connection::new).collect();
     let mut mine: Vec<(usize, u64)> = (consumer..arguments.partitions)
         .step_by(arguments.clients)
@@ -135,17 +128,18 @@ pub(super) fn consume(
             match polled.pieces.iter().any(Piece::is_header) {
                 // The header and the messages of the batch are separate pieces. `note` needs them
                 // joined.
-                true => note(&polled.to_vec(), at, schedule, &mut measured)?,
+                true => messages += note(&polled.to_vec(), at, schedule, &mut recorder)?,
                 false => {
                     for piece in &polled.pieces {
-                        note(piece, at, schedule, &mut measured)?;
+                        messages += note(piece, at, schedule, &mut recorder)?;
                     }
                 }
             }
         }
         if found == 0 {
             if is_over {
-                return Ok(measured);
+                recorder.finish();
+                return Ok(messages);
             }
             std::thread::sleep(EMPTY_WAIT);
         }
@@ -153,13 +147,14 @@ pub(super) fn consume(
 }
 
 /// Records the latency of the polled messages, from the time when they were due to be sent until
-/// `at`.
+/// `at`. Returns their number.
 fn note(
     mut bytes: &[u8],
     at: Instant,
     schedule: Schedule,
-    measured: &mut Measured,
-) -> Result<(), Failure> {
+    recorder: &mut Recorder,
+) -> Result<u64, Failure> {
+    let mut noted = 0;
     while !bytes.is_empty() {
         let header = Header::decode(bytes)?;
         let messages = bytes.get(HEADER_BYTES..header.length as usize).unwrap_or_default();
@@ -172,9 +167,9 @@ fn note(
             // All messages of a batch were due at the same time.
             let count = u64::from(header.count);
             let latency = at.saturating_duration_since(due);
-            measured.latencies.record_n(latency.as_nanos() as u64, count)?;
-            measured.messages += count;
+            recorder.record_n(schedule.since_start_ns(at), latency.as_nanos() as u64, count);
+            noted += count;
         }
     }
-    Ok(())
+    Ok(noted)
 }

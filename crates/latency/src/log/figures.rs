@@ -5,17 +5,20 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::timeline::Timeline;
+use crate::latencies::{SAMPLES_ABOVE_MIN, percentile_curve};
+
 /// The reported percentiles: the name in the report, and the percentile in percent.
 const PERCENTILES: [(&str, f64); 5] =
     [("p50_us", 50.0), ("p90_us", 90.0), ("p99_us", 99.0), ("p999_us", 99.9), ("p9999_us", 99.99)];
-/// A percentile is reported only if at least this many samples are expected to lie above it.
-const SAMPLES_ABOVE_MIN: f64 = 10.0;
 
 /// Throughput and latencies of all producers, or of all consumers.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Side {
     /// Payload sent or polled, in bytes per second.
     pub(super) bytes_per_second: f64,
+    /// The points of [`percentile_curve`].
+    pub(super) percentiles_us: Vec<f64>,
     /// Percentiles, maximum and standard deviation, in microseconds, by name. Percentiles with too
     /// few samples above them are left out.
     #[serde(flatten)]
@@ -30,6 +33,9 @@ pub(super) struct Figures {
     /// What the kernel reports about the run, such as stalls and the use of the device, by the name
     /// of the value.
     pub(super) kernel: BTreeMap<String, f64>,
+    /// The course of a run. It is not aggregated.
+    #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(super) timeline: Option<Timeline>,
 }
 
 impl Side {
@@ -46,6 +52,7 @@ impl Side {
         }
         all.insert("max_us".to_owned(), micros(latencies.max()));
         all.insert("stddev_us".to_owned(), latencies.stdev() / 1000.0);
-        Self { bytes_per_second, latencies: all }
+        let percentiles_us = percentile_curve(latencies, samples);
+        Self { bytes_per_second, percentiles_us, latencies: all }
     }
 }

@@ -159,12 +159,12 @@ fn measure(arguments: &GroupCommitArguments, row: &Row) -> Result<Figures, Failu
     }
     let seconds = counted_from.elapsed().as_secs_f64();
     let syncs = (syncs() - before) as f64 / seconds;
-    let figures = sampler.and_then(Sampler::stop);
+    let sampled = sampler.and_then(Sampler::stop);
     drop(partitions);
     log.close()?;
     Ok(Figures {
         appends: appends as f64 / seconds,
         syncs,
-        flushes: figures.and_then(|figures| figures.device_flushes_per_second),
+        flushes: sampled.and_then(|sampled| sampled.figures.device_flushes_per_second),
     })
 }

@@ -20,6 +20,7 @@
 //! measured from the same due time until the poll that contains the message returns.
 
 mod clients;
+mod document;
 mod event_loop;
 mod figures;
 mod group_commit;
@@ -36,6 +37,7 @@ use clap::{Args, Subcommand};
 use crate::experiment::{Finished, in_turn};
 use crate::failure::Failure;
 use crate::parsing::at_least_one;
+use crate::report::Earlier;
 use crate::tail::{Bytes, CatchUpArguments};
 pub use group_commit::GroupCommitArguments;
 pub use mode::Mode;
@@ -106,9 +108,12 @@ pub struct LogBenchArguments {
     /// Parent directory of the log, on the disk to measure; the log is removed afterwards
     #[arg(long, default_value = "tailwater-log-bench")]
     pub(crate) directory: PathBuf,
-    /// Path of the report [default: report.json in the directory]
+    /// Path of the results; the report, an .html file, and its picture are next to it [default:
+    /// report.json in the directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) earlier: Earlier,
 }
 
 /// Runs the experiment.
@@ -121,9 +126,13 @@ pub fn run(arguments: &LogBenchArguments) -> Result<Finished, Failure> {
         Some(Experiment::GroupCommit(arguments)) => group_commit::run(arguments),
         Some(Experiment::CatchUp(arguments)) => crate::tail::catch_up(arguments),
         None => {
+            if let Some(finished) = arguments.earlier.finish(document::document)? {
+                return Ok(finished);
+            }
             let measured = in_turn(Row::all(arguments), arguments.runs, |run, row| {
-                say!("run {} of {}: {}", run + 1, arguments.runs, row.label());
-                run::run(arguments, row)
+                let name = format!("run {} of {}: {}", run + 1, arguments.runs, row.label());
+                say!("{name}");
+                run::run(arguments, row, &name)
             })?;
             report::finish(arguments, &measured)
         }

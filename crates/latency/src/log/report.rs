@@ -4,15 +4,16 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::LogBenchArguments;
+use super::document::document;
 use super::figures::Figures;
 use super::mode::Mode;
-use crate::experiment::{Figure, Finished, KERNEL, Measured, Table, environment};
+use crate::experiment::{Figure, Finished, KERNEL, Measured, Table, command, environment, now};
 use crate::failure::Failure;
 use crate::tail::Bytes;
 
 /// The figures of the producers, or of the consumers. The unit of all latencies is at the end of
 /// the line.
-const SIDE: [Figure; 8] = [
+pub(super) const SIDE: [Figure; 8] = [
     Figure::new("MB/s>6", "/bytes_per_second", |rate| format!("{:.1}", rate / 1e6)),
     Figure::new("p50>8", "/p50_us", millis),
     Figure::new("p90>8", "/p90_us", millis),
@@ -84,6 +85,8 @@ pub(super) fn finish(
     let environment = environment.map(|(name, value)| (name.to_owned(), value.into()));
     let report = json!({
         "schema": 1,
+        "command": command(),
+        "measured_at": now(),
         "parameters": {
             "rate_bytes_per_second": arguments.rate.0,
             "batch": arguments.batch,
@@ -120,7 +123,7 @@ pub(super) fn finish(
         side("consumers", measured)?,
         kernel(measured)?,
     );
-    Finished::recorded(text, &report, &path)
+    Finished::recorded(text + "\n", &report, &path, document)
 }
 
 fn side(name: &str, measured: &[Measured<Row, Figures>]) -> Result<Table, Failure> {
@@ -146,7 +149,7 @@ fn kernel(measured: &[Measured<Row, Figures>]) -> Result<Table, Failure> {
 }
 
 /// Formats microseconds as milliseconds, with three significant digits.
-fn millis(micros: f64) -> String {
+pub(super) fn millis(micros: f64) -> String {
     match micros / 1000.0 {
         millis if millis >= 100.0 => format!("{millis:.0}"),
         millis if millis >= 10.0 => format!("{millis:.1}"),

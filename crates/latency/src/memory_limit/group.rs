@@ -94,7 +94,7 @@ fn kill(directory: &Path) {
     if all_at_once.exists() && files::write_setting(&all_at_once, "1").is_ok() {
         return;
     }
-    let processes = files::read_setting(&directory.join("cgroup.procs")).unwrap_or_default();
+    let processes = files::read_text(&directory.join("cgroup.procs")).unwrap_or_default();
     // Processes that this process's PID namespace cannot see are shown as 0. Never kill process 1.
     let seen = processes.lines().filter_map(|line| line.parse().ok().filter(|&number| number > 1));
     for process in seen.filter_map(Pid::from_raw) {

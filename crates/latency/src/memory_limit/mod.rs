@@ -28,7 +28,7 @@
 //! let target = limit.target("database".as_ref(), child.id());
 //! let sampler = Sampler::start(target, Duration::from_millis(200))?;
 //! child.wait()?;
-//! for (name, value) in sampler.stop().unwrap_or_default().named() {
+//! for (name, value) in sampler.stop().unwrap_or_default().figures.named() {
 //!     println!("{name} {value:?}");
 //! }
 //! # Ok(())

@@ -10,12 +10,13 @@ use super::engine::EngineName;
 use super::incident::Incident;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::parsing::{above_zero, at_least_one};
+use crate::report::Earlier;
 
 /// The arguments of the experiment. The default values are those of RocksDB's published experiment,
 /// unless `--preset` or `--quick` selects others.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TailArguments {
-    /// Run a small version of the experiment: under two minutes, two processors and 4 GiB of disk
+    /// Run a small version of the experiment: under three minutes, two processors and 4 GiB of disk
     #[arg(long, conflicts_with = "preset")]
     pub quick: bool,
     /// Use the parameters of a published experiment
@@ -27,7 +28,7 @@ pub struct TailArguments {
     /// With the preset cassandra, run only the rows without a rate limiter
     #[arg(long)]
     pub unlimited_only: bool,
-    /// Comma-separated list of configurations to compare [default: the first five possible values]
+    /// Comma-separated list of configurations to compare [default: the first six possible values]
     #[arg(long, value_delimiter = ',')]
     pub configurations: Vec<Configuration>,
     /// Also measure no_compaction: the latency of reads when nothing is written or compacted
@@ -85,8 +86,8 @@ pub struct TailArguments {
     /// Parent directory of the databases, on the disk to measure [default: tailwater-tail]
     #[arg(long)]
     pub directory: Option<PathBuf>,
-    /// Directory of report.json, table.txt and the results of each run [default: subdirectory
-    /// 'report' of --directory]
+    /// Directory of report.html, its picture report.svg, report.json, table.txt and the results
+    /// of each run [default: subdirectory 'report' of --directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Continue an interrupted experiment; the other arguments must be the same as before
@@ -95,6 +96,9 @@ pub struct TailArguments {
     /// Keep the last database of each configuration; with --quick also the source database
     #[arg(long)]
     pub keep: bool,
+    /// Reports of earlier runs.
+    #[command(flatten)]
+    pub earlier: Earlier,
 }
 
 /// A published experiment whose parameters can be used.

@@ -27,7 +27,7 @@ use super::source::Source;
 use super::units::{Bytes, HotSet};
 use crate::experiment::{Finished, Measured, Table, in_turn};
 use crate::failure::Failure;
-use crate::files::create_directory;
+use crate::files::{create_directory, write_json};
 use crate::log::scratch;
 use crate::numbers;
 use crate::own::OwnDirectory;
@@ -119,8 +119,10 @@ pub(crate) fn run(arguments: &CatchUpArguments) -> Result<Finished, Failure> {
         processes.evict(&[&database, &log])?;
         let catch_up = is_direct.map(|is_direct| CatchUp { log: log.clone(), is_direct });
         let assignment = assignment(&plan, &database, run as u64, catch_up);
-        let phases = processes.run(&assignment, &|figures| Some(log_bytes(figures) as u64))?;
-        phases.into_iter().next().ok_or_else(|| "the process reported no measurements".into())
+        let phases =
+            processes.run(&assignment, name, &|figures| Some(log_bytes(figures) as u64))?;
+        let first = phases.into_iter().next().map(|phase| phase.figures);
+        first.ok_or_else(|| "the process reported no measurements".into())
     })?;
     own_log.remove()?;
     copy.remove()?;
@@ -136,7 +138,8 @@ pub(crate) fn run(arguments: &CatchUpArguments) -> Result<Finished, Failure> {
         "memory_limit": processes.memory_limit().0,
     });
     let report = json!({"schema": 1, "parameters": parameters, "rows": rows});
-    Finished::recorded(text(arguments, plan.parameters.hot_bytes(), &measured), &report, &out)
+    write_json(&out, &report)?;
+    Finished::new(text(arguments, plan.parameters.hot_bytes(), &measured), &report)
 }
 
 fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>) -> Assignment {

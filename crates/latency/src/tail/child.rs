@@ -4,10 +4,13 @@
 //! The measurement runs in a process of its own so that the memory limit applies to nothing else,
 //! and so that no run finds data of an earlier run in memory.
 
+use std::fmt;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use tailwater_io::clock::SystemClock;
 use tailwater_io::{Clock, Purpose};
@@ -17,8 +20,10 @@ use super::figures::{Calls, Figures, Kernel};
 use super::incident::Incident;
 use super::workload::{End, Load, Phase, Reads};
 use crate::entries::key;
+use crate::experiment::timeline::{Collector, Moment, Second, every_second};
 use crate::failure::Failure;
-use crate::latencies::{Latencies, histogram};
+use crate::latencies::Latencies;
+use crate::numbers::{micros, rate};
 
 /// Size of a page of memory, in bytes. The process that runs [`Task::Neighbour`] touches each page
 /// of its memory.
@@ -68,6 +73,12 @@ pub(super) enum Task {
 }
 
 impl Assignment {
+    /// Returns the duration of the run, if it is known in advance.
+    pub(super) fn length(&self) -> Option<Duration> {
+        let is_open = self.concurrent_work == ConcurrentWork::Merging || self.catch_up.is_some();
+        (!is_open).then_some(self.duration)
+    }
+
     /// Returns the phases of the run, each of which is measured separately. A run with one
     /// compaction has three phases: reads before the compaction, reads during it, and reads after
     /// it. Every other run has one phase.
@@ -104,11 +115,48 @@ pub(super) enum ConcurrentWork {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Message {
-    /// The database is open and a phase of the run begins.
-    Began,
+    /// The database is open and a phase of the run begins, at this time in microseconds since
+    /// 1970.
+    Began { wall_us: u64 },
+    /// A second of the phase has passed.
+    Second(Progress),
     /// A phase has ended, with these figures. The database is still open.
     Ended(Box<Figures>),
 }
+
+/// What happened in a second of a phase.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Progress {
+    pub(super) reads: Second,
+    pub(super) engine: Moment,
+    /// The median, p99 and p99.9 of all reads of the phase so far, in microseconds.
+    pub(super) so_far_us: [f64; 3],
+}
+
+impl Progress {
+    /// Returns the end of the second, as the time since the start of the phase.
+    pub(super) fn at(&self) -> Duration {
+        Duration::from_secs_f64(self.reads.at_s)
+    }
+}
+
+/// Formats a line for the live view.
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [p50, p99, p999] = self.so_far_us.map(micros);
+        let running = |name: &str| self.engine.get(name).copied().unwrap_or(0.0);
+        write!(
+            f,
+            "{} reads/s  p50 {p50}  p99 {p99}  p99.9 {p999} us  {} compacting, {} flushing",
+            rate(self.reads.per_second),
+            running("running_compactions"),
+            running("running_flushes"),
+        )
+    }
+}
+
+/// Receives what happened in each second of a phase, in a thread of its own.
+pub(super) type Observer<'a> = &'a (dyn Fn(Progress) -> Result<(), Failure> + Sync);
 
 /// Runs a task given as JSON.
 pub(super) fn run(task: &str, engines: &[TailEngine]) -> Result<(), Failure> {
@@ -124,8 +172,8 @@ pub(super) fn run(task: &str, engines: &[TailEngine]) -> Result<(), Failure> {
         warm(&*database, assignment.load.hot_keys)?;
     }
     for phase in assignment.phases() {
-        say(&Message::Began)?;
-        let figures = measure(&*database, &phase)?;
+        say(&Message::Began { wall_us: SystemClock.wall_us() })?;
+        let figures = measure(&*database, &phase, &|progress| say(&Message::Second(progress)))?;
         say(&Message::Ended(Box::new(figures)))?;
     }
     Ok(())
@@ -172,11 +220,13 @@ fn say(message: &Message) -> Result<(), Failure> {
     Ok(output.flush()?)
 }
 
-/// Runs one phase and returns its figures. A phase with a merging compaction or a consumer ends
-/// when the compaction or the consumer has ended. Other phases end after the given duration.
+/// Runs one phase and returns its figures. Calls `observer` once a second. A phase with a merging
+/// compaction or a consumer ends when the compaction or the consumer has ended. Other phases end
+/// after the given duration.
 pub(super) fn measure(
     database: &dyn TailDatabase,
     assignment: &Assignment,
+    observer: Observer<'_>,
 ) -> Result<Figures, Failure> {
     let clock = SystemClock;
     let before = database.activity()?;
@@ -195,16 +245,14 @@ pub(super) fn measure(
         seed: assignment.seed,
         end,
     };
-    let work = work(&phase, assignment, start_ns)?;
-    let Work { reads, read_until_ns, written_bytes, log_bytes } = work;
+    let work = work(&phase, assignment, start_ns, observer)?;
+    let Work { reads, latencies, read_until_ns, written_bytes, log_bytes } = work;
     let seconds = clock.since_ns(start_ns) as f64 / 1e9;
     let read_seconds = (read_until_ns - start_ns) as f64 / 1e9;
     let activity = database.activity()?.since(&before);
 
-    let mut latencies = histogram()?;
     let (mut count, mut waited_ns, mut is_known) = (0, 0, true);
     for reads in &reads {
-        latencies.add(&reads.latencies)?;
         count += reads.count;
         waited_ns += reads.run_queue.map_or(0, |run_queue| run_queue.waiting_ns);
         is_known &= reads.run_queue.is_some();
@@ -222,6 +270,9 @@ pub(super) fn measure(
         run_queue_us_per_read: waited_s.map(|waited| waited * 1e6 / count.max(1) as f64),
         fallen_back: database.fallen_back()?,
         resident_before_pages: None,
+        baseline: None,
+        reads_kept: None,
+        p999_rise: None,
         before_compaction: None,
         after_compaction: None,
         kernel: Kernel {
@@ -246,6 +297,7 @@ pub(super) fn measure(
 /// What the threads of a phase have measured.
 struct Work {
     reads: Vec<Reads>,
+    latencies: Histogram<u64>,
     /// Time when the last reader had ended, on the monotonic clock, in nanoseconds.
     read_until_ns: u64,
     written_bytes: u64,
@@ -254,12 +306,26 @@ struct Work {
 }
 
 /// Runs all threads until the end of the phase, or until one of them fails.
-fn work(phase: &Phase<'_>, assignment: &Assignment, start_ns: u64) -> Result<Work, Failure> {
+fn work(
+    phase: &Phase<'_>,
+    assignment: &Assignment,
+    start_ns: u64,
+    observer: Observer<'_>,
+) -> Result<Work, Failure> {
     let panicked = |_| Failure::from("a thread of the run panicked");
+    let (recorders, mut collector) = Collector::new(assignment.load.readers, start_ns)?;
     std::thread::scope(|scope| {
-        let read = |reader| phase.read(reader).inspect_err(|_| phase.end_now());
-        let readers: Vec<_> =
-            (0..assignment.load.readers).map(|reader| scope.spawn(move || read(reader))).collect();
+        let (running, end) = channel();
+        let observed = scope.spawn(move || {
+            let observed = observe(phase, start_ns, &end, &mut collector, observer);
+            observed.inspect_err(|_| phase.end_now()).map(|()| collector)
+        });
+        let read = |reader, recorder| phase.read(reader, recorder).inspect_err(|_| phase.end_now());
+        let readers: Vec<_> = recorders
+            .into_iter()
+            .enumerate()
+            .map(|(reader, recorder)| scope.spawn(move || read(reader, recorder)))
+            .collect();
         let concurrent_work = scope.spawn(|| match assignment.concurrent_work {
             ConcurrentWork::Nothing => Ok(0),
             ConcurrentWork::Writing => phase.write(None).inspect_err(|_| phase.end_now()),
@@ -293,10 +359,34 @@ fn work(phase: &Phase<'_>, assignment: &Assignment, start_ns: u64) -> Result<Wor
             .collect::<Result<_, Failure>>();
         // The reads have ended, so take the time now. A stalled writer may end much later.
         let read_until_ns = phase.clock.monotonic_ns();
+        drop(running);
         let written_bytes = concurrent_work.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
         let log_bytes = consumer.map(|consumer| consumer.join().map_err(panicked)?).transpose()?;
-        Ok(Work { reads: reads?, read_until_ns, written_bytes, log_bytes })
+        let latencies = observed.join().map_err(panicked)??.finish()?;
+        Ok(Work { reads: reads?, latencies, read_until_ns, written_bytes, log_bytes })
+    })
+}
+
+/// Tells `observer` once a second what the readers and the engine did, until the sender of `end` is
+/// dropped.
+fn observe(
+    phase: &Phase<'_>,
+    start_ns: u64,
+    end: &Receiver<()>,
+    collector: &mut Collector,
+    observer: Observer<'_>,
+) -> Result<(), Failure> {
+    let (mut before_s, mut before) = (0.0, phase.database.activity()?);
+    every_second(phase.clock, start_ns, end, |at_s| {
+        let reads = collector.collect(at_s)?;
+        let now = phase.database.activity()?;
+        let mut engine = now.since(&before).moment(at_s - before_s);
+        engine.insert("at_s".to_owned(), at_s);
+        (before_s, before) = (at_s, now);
+        let so_far = collector.total();
+        let so_far_us = [0.5, 0.99, 0.999].map(|at| so_far.value_at_quantile(at) as f64 / 1000.0);
+        observer(Progress { reads, engine, so_far_us })
     })
 }
 

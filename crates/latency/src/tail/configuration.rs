@@ -5,6 +5,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tailwater_io::Purpose;
 
+use super::engine::EngineName;
 use crate::parsing;
 
 /// A configuration of the database; variants are named as in reports.
@@ -25,6 +26,9 @@ pub enum Configuration {
     /// All reads and writes of tables use direct I/O: use_direct_reads and
     /// use_direct_io_for_flush_and_compaction
     DirectAll,
+    /// direct_all with a self-sizing block cache (--block-cache for RocksDB) and a Bloom filter of
+    /// 10 bits per key
+    Recommended,
     /// direct_all with a block cache that holds the hot set (--block-cache)
     DirectAllBlockCache,
     /// Like direct_all_block_cache, but flushes and compactions insert the blocks that they write
@@ -53,13 +57,27 @@ pub enum Configuration {
 impl Configuration {
     /// The configurations that are compared by default. The first one is the reference for the
     /// others.
-    pub const DEFAULT: [Self; 5] = [
+    pub const DEFAULT: [Self; 6] = [
+        Self::Buffered,
+        Self::DirectCompactionWritesOnly,
+        Self::DirectCompactionReadOnly,
+        Self::DirectCompactionReadWrite,
+        Self::DirectAll,
+        Self::Recommended,
+    ];
+
+    /// The configurations of RocksDB's published experiment.
+    pub(super) const ROCKSDB_14743: [Self; 5] = [
         Self::Buffered,
         Self::DirectCompactionWritesOnly,
         Self::DirectCompactionReadOnly,
         Self::DirectCompactionReadWrite,
         Self::DirectAll,
     ];
+
+    /// The configurations that `--quick` compares.
+    pub(super) const QUICK: [Self; 3] =
+        [Self::Buffered, Self::DirectCompactionReadWrite, Self::Recommended];
 
     /// The configurations that the experiment with one compaction compares by default.
     pub(super) const MERGING: [Self; 4] = [
@@ -84,7 +102,10 @@ impl Configuration {
                 "use_direct_io_for_compaction_reads=true;\
                  use_direct_io_for_flush_and_compaction=true"
             }
-            Self::DirectAll | Self::DirectAllBlockCache | Self::DirectAllPrepopulated => {
+            Self::DirectAll
+            | Self::Recommended
+            | Self::DirectAllBlockCache
+            | Self::DirectAllPrepopulated => {
                 "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true"
             }
             Self::DirectAllWithoutHandover => {
@@ -113,11 +134,22 @@ impl Configuration {
         }
     }
 
-    /// Returns the table options of the configuration, as an option string, if its block cache has
-    /// a given size; `None` if it needs no table options.
-    pub(super) fn table_options(self, block_cache_bytes: u64) -> Option<String> {
+    /// Returns the table options of the configuration for an engine, as an option string, if a
+    /// block cache of fixed size has this size; `None` if it needs no table options.
+    pub(super) fn table_options(
+        self,
+        engine: EngineName,
+        block_cache_bytes: u64,
+    ) -> Option<String> {
         let block_cache = format!("block_cache={block_cache_bytes}");
         match self {
+            Self::Recommended => {
+                let block_cache = match engine {
+                    EngineName::Tailwater => "block_cache=auto",
+                    EngineName::Rocksdb => &block_cache,
+                };
+                Some(format!("{block_cache};filter_policy=bloomfilter:10:false"))
+            }
             Self::DirectAllBlockCache | Self::DirectAllWithoutHandover => Some(block_cache),
             Self::DirectAllPrepopulated => {
                 Some(format!("{block_cache};prepopulate_block_cache=kFlushAndCompaction"))

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::Engine;
+use crate::experiment::timeline::Moment;
 use crate::failure::Failure;
 
 /// The name of a supported engine.
@@ -68,6 +69,12 @@ pub struct Activity {
     pub stalled: Duration,
     /// Bytes waiting to be compacted, by the engine's own estimate.
     pub pending_compaction_bytes: u64,
+    /// Number of compactions that are running.
+    pub running_compactions: u64,
+    /// Number of flushes that are running.
+    pub running_flushes: u64,
+    /// Capacity of the block cache, in bytes.
+    pub block_cache_bytes: u64,
     /// Number of times that the engine limited its background I/O requests because users' reads
     /// were slow; `None` if the engine does not do this.
     pub held_back: Option<u64>,
@@ -86,7 +93,8 @@ pub struct Moved {
 }
 
 impl Activity {
-    /// Returns what the engine did after `earlier`. The compaction backlog is the current one.
+    /// Returns what the engine did after `earlier`. The compaction backlog, the number of running
+    /// compactions and flushes and the size of the block cache are the current ones.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let moved = |(purpose, now): (&String, &Moved)| {
             let before = earlier.purposes.get(purpose).copied().unwrap_or_default();
@@ -100,12 +108,29 @@ impl Activity {
             purposes: self.purposes.iter().map(moved).collect(),
             stalled: self.stalled.saturating_sub(earlier.stalled),
             pending_compaction_bytes: self.pending_compaction_bytes,
+            running_compactions: self.running_compactions,
+            running_flushes: self.running_flushes,
+            block_cache_bytes: self.block_cache_bytes,
             held_back: self.held_back.map(|now| now - earlier.held_back.unwrap_or(0)),
             user_reads: self
                 .user_reads
                 .as_ref()
                 .map(|now| now.since(&earlier.user_reads.clone().unwrap_or_default())),
         }
+    }
+
+    /// Returns what the engine did in a period of `seconds`, by name, for a timeline.
+    pub(super) fn moment(&self, seconds: f64) -> Moment {
+        let flushed = self.purposes.get("flush_write").copied().unwrap_or_default();
+        let figures = [
+            ("stall_share", self.stalled.as_secs_f64() / seconds),
+            ("compaction_mb_per_second", self.compacted_bytes() / seconds / 1e6),
+            ("flush_mb_per_second", flushed.written_bytes / seconds / 1e6),
+            ("running_compactions", self.running_compactions as f64),
+            ("running_flushes", self.running_flushes as f64),
+            ("block_cache_bytes", self.block_cache_bytes as f64),
+        ];
+        figures.map(|(name, figure)| (name.to_owned(), figure)).into()
     }
 
     /// Returns the number of bytes that compactions have read and written.

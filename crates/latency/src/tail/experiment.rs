@@ -1,6 +1,6 @@
 //! Runs an experiment: builds the source database, measures all runs and writes the report.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use tailwater_io::Storage;
@@ -9,9 +9,10 @@ use tailwater_io::posix::PosixStorage;
 use super::calibration;
 use super::child::{Assignment, ConcurrentWork};
 use super::copy::{check_free_space, copy_database};
+use super::document::{document, headline_of};
 use super::environment::{Environment, probe_device};
 use super::figures::{Figures, Phase};
-use super::launch::Launch;
+use super::launch::{Launch, Measured};
 use super::plan::{Kind, Plan, Row};
 use super::report::Report;
 use super::results::{Results, Run};
@@ -22,6 +23,11 @@ use crate::experiment::Finished;
 use crate::failure::Failure;
 use crate::files::{create_directory, write_text};
 use crate::own::OwnDirectory;
+
+/// Maximum duration of the measurement of a baseline.
+const BASELINE: Duration = Duration::from_secs(10);
+/// Duration of the measurement of a baseline, as a share of the duration of a run.
+const BASELINE_SHARE: f64 = 0.3;
 
 /// An experiment: its plan, its source database and the way to launch its runs.
 pub(super) struct Experiment<'a> {
@@ -61,8 +67,11 @@ impl<'a> Experiment<'a> {
         self.prepare()?;
         let parameters = &self.plan.parameters;
         if parameters.kind == Kind::Overwriting && parameters.write_bytes_per_second.is_none() {
-            let measure =
-                |row, duration| self.measure_row(row, 0, duration, ConcurrentWork::Writing);
+            let measure = |row, duration| {
+                let run =
+                    self.measure_row(row, 0, "calibrating", duration, ConcurrentWork::Writing);
+                run.map(|run| run.figures)
+            };
             let rate = calibration::sustained_rate(&self.plan, measure)?;
             self.plan.parameters.write_bytes_per_second = Some(rate);
             results.save_parameters(&self.plan.parameters)?;
@@ -115,20 +124,24 @@ impl<'a> Experiment<'a> {
                     say!("{head}: measured before");
                     continue;
                 }
-                let figures = self
+                let measured = self
                     .measure_row(
                         row,
-                        run as u64,
+                        run,
+                        &head,
                         self.plan.parameters.duration(),
                         self.concurrent_work(row),
                     )
                     .map_err(|error| format!("{name}: {error}"))?;
+                let Figures { reads_per_second, ref latencies, reads_kept, .. } = measured.figures;
+                let kept = reads_kept
+                    .map(|share| format!(", {:.0} % of the reads without writes", 100.0 * share));
                 say!(
-                    "{head}: {:.0} reads/s, p99.9 {:.2} ms",
-                    figures.reads_per_second,
-                    figures.latencies.p999_us / 1000.0
+                    "{head}: {reads_per_second:.0} reads/s, p99.9 {:.2} ms{}",
+                    latencies.p999_us / 1000.0,
+                    kept.unwrap_or_default(),
                 );
-                results.put(row, &Run { run, figures })?;
+                results.put(row, &measured)?;
             }
         }
         Ok(())
@@ -144,54 +157,82 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Copies the source database, evicts it from the page cache, and measures one run on the copy.
+    /// Copies the source database and measures one run on the copy: the baseline, if the run has
+    /// one, and the reads during other work, each in a process of its own that begins with an empty
+    /// page cache.
     fn measure_row(
         &self,
         row: Row,
-        seed: u64,
+        run: usize,
+        head: &str,
         duration: Duration,
         concurrent_work: ConcurrentWork,
-    ) -> Result<Figures, Failure> {
-        let Plan { directory, parameters, .. } = &self.plan;
-        let source = self.source.path(directory);
+    ) -> Result<Run, Failure> {
+        let source = self.source.path(&self.plan.directory);
         let copy = self.copy_of(row);
         let own = OwnDirectory::create(&copy)?;
         copy_database(&source, &copy)?;
-        let resident_pages = self.launch.evict(&[&source, &copy])?;
-        let options = parameters.options_of(row);
-        let assignment = Assignment {
-            engine: row.engine,
-            directory: copy.clone(),
-            options,
-            load: parameters.load,
-            concurrent_work,
-            duration,
-            seed,
-            warms: parameters.is_warm,
-            // Only calibration runs have an unthrottled writer. No incident is caused in a
-            // calibration run.
-            incident: parameters.incident.filter(|_| concurrent_work != ConcurrentWork::Writing),
-            catch_up: None,
-        };
+        let assignment = self.assignment(row, &copy, run, duration, concurrent_work);
         let direct_bytes = |figures: &Figures| row.direct_bytes(figures);
-        let phases = self.launch.run(&assignment, &direct_bytes)?;
+        let measure = |assignment: &Assignment, head: &str| {
+            let resident_pages = self.launch.evict(&[&source, &copy])?;
+            let phases = self.launch.run(assignment, head, &direct_bytes)?;
+            Ok::<_, Failure>((resident_pages, phases))
+        };
+        let phase = |Measured { figures, .. }: &Measured| {
+            Phase::of(figures, row.fetched_pages_per_second(figures))
+        };
+        let baseline = match baseline_of(&assignment) {
+            Some(baseline) => {
+                let (_, phases) = measure(&baseline, &format!("{head}, without writes"))?;
+                phases.first().map(phase)
+            }
+            None => None,
+        };
+        let (resident_pages, mut phases) = measure(&assignment, head)?;
         if self.plan.keep_copies {
             own.keep()
         } else {
             own.remove()?
         }
-        let resident_before_pages = resident_pages.map(|pages| pages as f64);
-        let phase = |figures: &Figures| Phase::of(figures, row.fetched_pages_per_second(figures));
-        let figures = match &phases[..] {
-            [before, figures, after] => Figures {
-                before_compaction: Some(phase(before)),
-                after_compaction: Some(phase(after)),
-                ..figures.clone()
-            },
-            [figures, ..] => figures.clone(),
-            [] => return Err("the process of the run reported no measurements".into()),
+        let (before, after) = match &phases[..] {
+            [before, _, after] => (Some(phase(before)), Some(phase(after))),
+            [_] => (None, None),
+            _ => return Err("the process of the run reported no measurements".into()),
         };
-        Ok(Figures { resident_before_pages, ..figures })
+        let Measured { mut figures, timeline } = phases.swap_remove(phases.len() / 2);
+        figures.resident_before_pages = resident_pages.map(|pages| pages as f64);
+        if let Some(alone) = baseline.as_ref().or(before.as_ref()) {
+            figures.compare_with(alone);
+        }
+        (figures.baseline, figures.before_compaction) = (baseline, before);
+        figures.after_compaction = after;
+        Ok(Run { run, figures, timeline })
+    }
+
+    fn assignment(
+        &self,
+        row: Row,
+        copy: &Path,
+        run: usize,
+        duration: Duration,
+        concurrent_work: ConcurrentWork,
+    ) -> Assignment {
+        let parameters = &self.plan.parameters;
+        Assignment {
+            engine: row.engine,
+            directory: copy.to_owned(),
+            options: parameters.options_of(row),
+            load: parameters.load,
+            concurrent_work,
+            duration,
+            seed: run as u64,
+            warms: parameters.is_warm,
+            // Only calibration runs have an unthrottled writer. No incident is caused in a
+            // calibration run.
+            incident: parameters.incident.filter(|_| concurrent_work != ConcurrentWork::Writing),
+            catch_up: None,
+        }
     }
 
     /// Returns the path of the database copy that a row is measured on.
@@ -200,7 +241,7 @@ impl<'a> Experiment<'a> {
         if *keep_copies { directory.join(row.file_name()) } else { directory.join("copy") }
     }
 
-    /// Writes `report.json` and `table.txt`.
+    /// Writes `report.json`, `report.html`, its picture and `table.txt`.
     fn report(&self, results: &Results) -> Result<Finished, Failure> {
         let Plan { directory, out, .. } = &self.plan;
         let environment = Environment::of(directory, self.launch.memory_limit());
@@ -211,15 +252,27 @@ impl<'a> Experiment<'a> {
         if self.plan.reports_means {
             table.push_str(&tables::means(&report)?);
         }
-        let path = out.join("report.json");
-        let mut text = format!("\n{table}\nAll figures: {}\n", path.display());
+        write_text(&out.join("table.txt"), &table)?;
+        let mut text = format!("\n{table}\n");
+        let headline = headline_of(&serde_json::to_value(&report)?, self.plan.parameters.kind)?;
+        text.push_str(&format!("{}\n\n", summary::wrapped(&headline)));
         if self.plan.reports_observations
             && let Some(sentences) = summary::sentences(&report)
         {
-            text.push_str(&format!("\n{sentences}\n"));
+            text.push_str(&format!("{sentences}\n\n"));
         }
-        let finished = Finished::recorded(text, &report, &path)?;
-        write_text(&out.join("table.txt"), &table)?;
-        Ok(finished)
+        Finished::recorded(text, &report, &out.join("report.json"), document)
     }
+}
+
+/// Returns the assignment that measures the baseline of a run with a paced writer: the same reads
+/// without a writer, of a hot set that is in memory.
+fn baseline_of(assignment: &Assignment) -> Option<Assignment> {
+    matches!(assignment.concurrent_work, ConcurrentWork::PacedWriting(_)).then(|| Assignment {
+        concurrent_work: ConcurrentWork::Nothing,
+        duration: assignment.duration.mul_f64(BASELINE_SHARE).min(BASELINE),
+        warms: true,
+        incident: None,
+        ..assignment.clone()
+    })
 }

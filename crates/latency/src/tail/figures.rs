@@ -23,13 +23,29 @@ pub(super) struct Figures {
     pub(super) run_queue_us_per_read: Option<f64>,
     pub(super) fallen_back: Option<String>,
     pub(super) resident_before_pages: Option<f64>,
+    /// Reads of the same configuration without a writer, with the hot set in memory.
+    pub(super) baseline: Option<Phase>,
+    /// Reads per second as a share of those without other work: of the baseline or, with one
+    /// compaction, of the reads before it.
+    pub(super) reads_kept: Option<f64>,
+    /// The p99.9 as a multiple of that without other work.
+    pub(super) p999_rise: Option<f64>,
     pub(super) before_compaction: Option<Phase>,
     pub(super) after_compaction: Option<Phase>,
     pub(super) kernel: Kernel,
 }
 
+impl Figures {
+    /// Sets the figures that compare these reads with reads without other work.
+    pub(super) fn compare_with(&mut self, alone: &Phase) {
+        let ratio = |ours: f64, alone: f64| (alone > 0.0).then(|| ours / alone);
+        self.reads_kept = ratio(self.reads_per_second, alone.reads_per_second);
+        self.p999_rise = ratio(self.latencies.p999_us, alone.latencies.p999_us);
+    }
+}
+
 /// What was measured in a phase of a few seconds in which only readers run.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Phase {
     pub(super) reads_per_second: f64,
     #[serde(flatten)]
@@ -42,7 +58,7 @@ impl Phase {
     pub(super) fn of(figures: &Figures, fetched_pages_per_second: Option<f64>) -> Self {
         Self {
             reads_per_second: figures.reads_per_second,
-            latencies: figures.latencies,
+            latencies: figures.latencies.clone(),
             fetched_pages_per_second,
         }
     }

@@ -7,15 +7,18 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use tailwater_io::kernel::{Sampler, System, Target};
+use tailwater_io::kernel::{Sampled, Sampler, System, Target};
 use tailwater_io::probe::DeviceProbe;
 use tailwater_io::sync::Mutex;
 
-use super::child::{Assignment, Message, Task};
+use super::child::{Assignment, Message, Progress, Task};
+use super::events::events;
 use super::figures::Figures;
 use super::incident::Incident;
 use super::units::Bytes;
+use crate::experiment::timeline::Timeline;
 use crate::failure::Failure;
+use crate::live::Live;
 use crate::memory_limit::interrupt::kill_on_interrupt;
 use crate::memory_limit::{MemoryLimit, evict};
 
@@ -38,17 +41,34 @@ const RESIDENT_PAGES_MAX: u64 = 256;
 /// Number of SIGKILL, with which the kernel kills a process when memory runs out.
 const KILL: i32 = 9;
 
+/// What was measured in a phase.
+#[derive(Debug, Default)]
+pub(super) struct Measured {
+    pub(super) figures: Figures,
+    pub(super) timeline: Timeline,
+}
+
+impl Measured {
+    /// Adds what happened in a second.
+    pub(super) fn add(&mut self, Progress { reads, engine, .. }: Progress) {
+        self.timeline.latencies.entry("reads".to_owned()).or_default().push(reads);
+        self.timeline.engine.push(engine);
+    }
+}
+
 /// Starts the runs of an experiment, each in a separate process. Tests use an implementation that
 /// measures in the test's own process.
 pub(super) trait Launch {
-    /// Measures one run, and returns the figures of each of its phases. `direct_bytes` computes
+    /// Measures one run, and returns what was measured in each of its phases. `direct_bytes` computes
     /// from a phase's figures how many bytes the process read with direct I/O; it returns `None` if
-    /// the figures do not show this. These bytes are not misses of the page cache.
+    /// the figures do not show this. These bytes are not misses of the page cache. `name` is that
+    /// of the run, for the live view.
     fn run(
         &self,
         assignment: &Assignment,
+        name: &str,
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
-    ) -> Result<Vec<Figures>, Failure>;
+    ) -> Result<Vec<Measured>, Failure>;
 
     /// Evicts the files in some directories from the page cache. Returns how many pages of these
     /// files are still in the page cache; `None` if the kernel does not report this number.
@@ -151,34 +171,48 @@ impl Processes {
         Ok(())
     }
 
-    /// Reads the child process's messages until the process ends, and returns the figures of each
-    /// phase. The figures of a phase include the kernel statistics of the same period.
+    /// Reads the child process's messages until the process ends, and returns what was measured in
+    /// each phase. The figures of a phase include the kernel statistics of the same period.
     fn measured(
         &self,
         assignment: &Assignment,
+        name: &str,
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
         child: &mut Child,
         began: &Sender<()>,
-    ) -> Result<Vec<Figures>, Failure> {
+    ) -> Result<Vec<Measured>, Failure> {
         let output = child.stdout.take().ok_or("the process of the run has no output")?;
+        let live = Live::new(name, assignment.length());
         let (mut phases, mut sampler) = (Vec::new(), None);
+        let (mut phase, mut began_us) = (Measured::default(), 0);
         for line in BufReader::new(output).lines() {
             match serde_json::from_str(&line?)? {
-                Message::Began => {
+                Message::Began { wall_us } => {
                     // The thread that causes an incident (a disturbance during the run) has the
                     // receiver. Without an incident there is no receiver, and the send fails.
                     let _ = began.send(());
                     sampler = Some(self.sampler(assignment, child)?);
+                    (phase, began_us) = (Measured::default(), wall_us);
                 }
-                Message::Ended(mut figures) => {
-                    if let Some(mut sampled) = sampler.take().and_then(Sampler::stop) {
-                        match direct_bytes(&figures) {
-                            Some(bytes) => sampled = sampled.without_direct_reads(bytes),
-                            None => sampled.missed_pages_per_second = None,
+                Message::Second(progress) => {
+                    live.show(progress.at(), &progress.to_string());
+                    phase.add(progress);
+                }
+                Message::Ended(figures) => {
+                    phase.figures = *figures;
+                    if let Some(Sampled { mut figures, seconds }) =
+                        sampler.take().and_then(Sampler::stop)
+                    {
+                        match direct_bytes(&phase.figures) {
+                            Some(bytes) => figures = figures.without_direct_reads(bytes),
+                            None => figures.missed_pages_per_second = None,
                         }
-                        figures.kernel.add(&sampled);
+                        phase.figures.kernel.add(&figures);
+                        phase.timeline.add_kernel(&seconds);
                     }
-                    phases.push(*figures);
+                    let length = Duration::from_secs_f64(phase.figures.seconds);
+                    phase.timeline.events = events(&assignment.directory, began_us, length);
+                    phases.push(std::mem::take(&mut phase));
                 }
             }
         }
@@ -215,8 +249,9 @@ impl Launch for Processes {
     fn run(
         &self,
         assignment: &Assignment,
+        name: &str,
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
-    ) -> Result<Vec<Figures>, Failure> {
+    ) -> Result<Vec<Measured>, Failure> {
         let mut child = self.start(&Task::Measure(assignment.clone()))?;
         let _killed = kill_on_interrupt(&child)?;
         std::thread::scope(|scope| {
@@ -224,7 +259,7 @@ impl Launch for Processes {
             let disturbance = assignment.incident.map(|incident| {
                 scope.spawn(move || self.disturb(incident, assignment.duration / 2, &run))
             });
-            let phases = self.measured(assignment, direct_bytes, &mut child, &began);
+            let phases = self.measured(assignment, name, direct_bytes, &mut child, &began);
             drop(began);
             let panicked = |_| Failure::from("a thread of the run panicked");
             let disturbed = disturbance.map_or(Ok(()), |thread| thread.join().map_err(panicked)?);

@@ -13,7 +13,7 @@
 //!    (`launch`, `child`) opens the copy, reads and writes (`workload`), and reports its figures.
 //! 4. The figures of each run are stored when it ends (`results`), so that an interrupted
 //!    experiment can be resumed.
-//! 5. The results are presented (`report`, `table`, `tables`).
+//! 5. The results are presented (`report`, `table`, `tables`, `document`).
 //!
 //! An experiment that is killed may leave directories with temporary names. The next experiment in
 //! the same directory removes them. A source database gets its final name only when it is complete.
@@ -24,9 +24,11 @@ mod catch_up;
 mod child;
 mod configuration;
 mod copy;
+mod document;
 mod engine;
 mod environment;
 mod equal_work;
+mod events;
 mod experiment;
 mod figures;
 mod incident;
@@ -71,12 +73,15 @@ pub fn check(arguments: &TailArguments, engines: &[TailEngine]) -> Result<(), Fa
     plans(arguments, engines).map(|_| ())
 }
 
-/// Runs the experiment, once for each hot set that its preset has. Progress is printed on standard
-/// error.
+/// Runs the experiment, once for each hot set that its preset has, or makes the report of earlier
+/// runs. Progress is printed on standard error.
 ///
 /// # Errors
 /// The errors of [`check`], and errors of the engines and of the filesystem.
 pub fn run(arguments: &TailArguments, engines: &[TailEngine]) -> Result<Vec<Finished>, Failure> {
+    if let Some(finished) = arguments.earlier.finish(document::document)? {
+        return Ok(vec![finished]);
+    }
     let run = |plan: Plan| {
         let processes = Processes::new(plan.parameters.limit_bytes)?;
         plan.parameters.incident.map_or(Ok(()), |incident| processes.check(incident))?;

@@ -91,7 +91,7 @@ impl Parameters {
     /// Returns all options with which a row's engine is opened, as one option string.
     pub(super) fn options_of(&self, row: Row) -> String {
         let merging = if self.kind == Kind::Merging { MERGING } else { "" };
-        let table = row.configuration.table_options(self.block_cache_bytes);
+        let table = row.configuration.table_options(row.engine, self.block_cache_bytes);
         let table = table.map(|table| format!("block_based_table_factory={{{table}}}"));
         let is_tailwater = row.engine == EngineName::Tailwater;
         joined(&[
@@ -210,6 +210,7 @@ struct Defaults {
     reads_per_second: Option<f64>,
     readers: usize,
     runs: usize,
+    is_warm: bool,
 }
 
 impl Defaults {
@@ -226,16 +227,15 @@ impl Defaults {
             reads_per_second: None,
             readers: processors.saturating_sub(1).max(1),
             runs: 3,
+            is_warm: false,
         };
         match arguments.preset {
             _ if arguments.quick => Self {
                 limit: 128 << 20,
-                duration: 10.0,
+                duration: 8.0,
                 write_rate: WriteRate::BytesPerSecond(20_000_000),
-                configurations: &[
-                    Configuration::Buffered,
-                    Configuration::DirectCompactionReadWrite,
-                ],
+                configurations: &Configuration::QUICK,
+                is_warm: true,
                 ..published
             },
             Some(Preset::SeedSmall) => Self {
@@ -250,10 +250,12 @@ impl Defaults {
                 duration: 120.0,
                 readers: 4,
                 runs: 5,
+                configurations: &Configuration::ROCKSDB_14743,
                 ..published
             },
             Some(Preset::Cassandra) => Self {
                 kind: Kind::Merging,
+                is_warm: true,
                 keys_per_byte: 10.0 / (KEY_BYTES + VALUE_BYTES) as f64,
                 hot: HotSet::Percent(100.0 / 12.0),
                 configurations: &Configuration::MERGING,
@@ -373,7 +375,7 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         duration_seconds: arguments.duration.unwrap_or(defaults.duration),
         more_options: arguments.options.clone().unwrap_or_default(),
         tailwater_options: arguments.tailwater_options.clone().unwrap_or_default(),
-        is_warm: arguments.warm || defaults.kind == Kind::Merging,
+        is_warm: arguments.warm || defaults.is_warm,
         incident: arguments.incident,
         block_cache_bytes: arguments.block_cache.map_or(block_cache, |Bytes(bytes)| bytes),
         tree_options: match keys * (KEY_BYTES + VALUE_BYTES) as u64 {
@@ -444,7 +446,7 @@ mod tests {
         assert_eq!((parameters.limit_bytes, parameters.load.keys), (Some(1 << 30), 3_500_000));
         assert_eq!(parameters.load.hot_keys, (1 << 30) * 4 / 10 / 4096);
         assert_eq!(parameters.tree_options, TreeOptions::PUBLISHED);
-        assert_eq!((plan.rows.len(), plan.runs), (5, 3));
+        assert_eq!((plan.rows.len(), plan.runs), (6, 3));
         assert!(plan.keep_source);
     }
 
@@ -503,6 +505,16 @@ mod tests {
         let plan = self::plan("--preset cassandra --unlimited-only").unwrap();
         let labels: Vec<_> = plan.rows.iter().map(|row| row.label()).collect();
         assert_eq!(labels[..2], ["buffered", "direct_compaction_writes_only"]);
+    }
+
+    #[test]
+    fn the_recommended_cache_sizes_itself_in_tailwater_only() {
+        let plan = plan("--engine both --configurations recommended --block-cache 64M").unwrap();
+        let [ours, theirs] = [0, 1].map(|row| plan.parameters.options_of(plan.rows[row]));
+        let table =
+            "block_based_table_factory={block_cache=auto;filter_policy=bloomfilter:10:false}";
+        assert!(ours.ends_with(table), "{ours}");
+        assert_eq!(ours.replace("block_cache=auto", "block_cache=67108864"), theirs);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::figures::Figures;
 use super::plan::{Parameters, Plan, Row};
 use super::results::{Results, Run};
 use crate::experiment::aggregate::{aggregate, maximum, mean, middle, minimum, ratios, variation};
+use crate::experiment::{command, now};
 use crate::failure::Failure;
 
 /// The parameters, environment and results of an experiment.
@@ -19,6 +20,9 @@ use crate::failure::Failure;
 pub(super) struct Report {
     /// Version of the report's format. It changes when the meaning of a field changes.
     schema: u32,
+    /// The command line, and when the experiment ended.
+    command: String,
+    measured_at: String,
     pub(super) parameters: Parameters,
     pub(super) environment: Environment,
     /// Figures of the device itself, measured without an engine; `None` if its filesystem does not
@@ -67,6 +71,8 @@ impl Report {
         }
         let mut report = Self {
             schema: 1,
+            command: command(),
+            measured_at: now(),
             parameters: plan.parameters.clone(),
             environment,
             device_probe,
@@ -82,6 +88,8 @@ impl Report {
         let plan = Plan::new(&super::TailArguments::default()).expect("the default");
         Self {
             schema: 1,
+            command: String::new(),
+            measured_at: String::new(),
             parameters: plan.parameters,
             environment: Environment::of(".".as_ref(), (String::new(), false)),
             device_probe: None,
@@ -139,10 +147,15 @@ impl ConfigurationReport {
     pub(super) fn new(row: Row, runs: Vec<Run>) -> Result<Self, Failure> {
         let figures = runs.iter().map(|run| serde_json::to_value(&run.figures));
         let figures = figures.collect::<Result<Vec<_>, _>>()?;
+        let mut median: Figures = serde_json::from_value(aggregate(&figures, &middle))?;
+        // The comparison must fit the figures that are shown with it.
+        if let Some(alone) = median.baseline.clone().or(median.before_compaction.clone()) {
+            median.compare_with(&alone);
+        }
         Ok(Self {
             row,
             options: row.options(),
-            median: serde_json::from_value(aggregate(&figures, &middle))?,
+            median,
             mean: aggregate(&figures, &mean),
             minimum: aggregate(&figures, &minimum),
             maximum: aggregate(&figures, &maximum),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::figures::Figures;
 use super::plan::{Parameters, Plan, Row};
+use crate::experiment::timeline::Timeline;
 use crate::failure::Failure;
 use crate::files::{create_directory, named, read_json, write_json, write_text};
 
@@ -15,7 +16,8 @@ const MARK: &str = "RESULTS-OF-TAILWATER-TAIL";
 /// Content of the mark file, for a user who finds it.
 const MARK_TEXT: &str = "Each experiment overwrites the files in this directory.\n";
 /// The files and directories that an experiment writes in its results directory.
-const WRITTEN: [&str; 4] = ["parameters.json", "report.json", "table.txt", "runs"];
+const WRITTEN: [&str; 6] =
+    ["parameters.json", "report.json", "report.html", "report.svg", "table.txt", "runs"];
 
 /// One run of one row. A row is an engine with a configuration.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -24,6 +26,8 @@ pub(super) struct Run {
     pub(super) run: usize,
     #[serde(flatten)]
     pub(super) figures: Figures,
+    #[serde(default)]
+    pub(super) timeline: Timeline,
 }
 
 /// The stored runs of an experiment. They are in the same directory as its report.

@@ -76,7 +76,7 @@ fn work(direct: &ConfigurationReport, buffered: &ConfigurationReport) -> String 
 }
 
 /// Wraps a text into lines of at most [`WIDTH`] characters.
-fn wrapped(text: &str) -> String {
+pub(super) fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
         match lines.last_mut() {
@@ -98,6 +98,7 @@ mod tests {
     use super::super::results::Run;
     use super::super::{EngineName, report::Report};
     use super::*;
+    use crate::experiment::timeline::Timeline;
     use crate::latencies::Latencies;
 
     fn row(configuration: Configuration, p999_us: &[f64], written: f64) -> ConfigurationReport {
@@ -107,7 +108,11 @@ mod tests {
             reads_per_second: 1e6 / p999_us,
             ..Figures::default()
         };
-        let runs = p999_us.iter().map(|&p999_us| Run { run: 1, figures: figures(p999_us) });
+        let runs = p999_us.iter().map(|&p999_us| Run {
+            run: 1,
+            figures: figures(p999_us),
+            timeline: Timeline::default(),
+        });
         let engine = EngineName::Tailwater;
         let row = Row { engine, configuration, compaction_bytes_per_second: None };
         ConfigurationReport::new(row, runs.collect()).unwrap()

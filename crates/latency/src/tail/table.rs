@@ -41,8 +41,8 @@ impl fmt::Display for Table<'_> {
         let mut table = experiment::Table::new(&columns(kind));
         for report in &self.0.configurations {
             let name = [report.row.engine.name().to_owned(), report.row.label()];
-            let median = serde_json::to_value(&report.median).map_err(|_| fmt::Error)?;
-            let figures = figures(kind).map(|figure| cell(report, &median, figure));
+            let value = serde_json::to_value(report).map_err(|_| fmt::Error)?;
+            let figures = figures(kind).map(|figure| cell(&value, figure));
             table.row(name.into_iter().chain(figures));
         }
         write!(f, "{table}")?;
@@ -51,7 +51,7 @@ impl fmt::Display for Table<'_> {
 }
 
 /// Returns the figures that the table shows in this kind of experiment.
-fn figures(kind: Kind) -> impl Iterator<Item = &'static (Figure, bool)> {
+pub(super) fn figures(kind: Kind) -> impl Iterator<Item = &'static (Figure, bool)> {
     let is_shown = move |(figure, _): &&(Figure, bool)| {
         kind == Kind::Overwriting || ![WRITE, STALL].contains(&figure.column)
     };
@@ -65,15 +65,16 @@ fn columns(kind: Kind) -> String {
     format!("engine<9|configuration<{label}{figures}")
 }
 
-fn cell(report: &ConfigurationReport, median: &Value, figure: &(Figure, bool)) -> String {
-    let (figure, has_ratio) = figure;
-    let mut text = figure.cell(median);
-    let ratio = report.ratios_to_buffered.pointer(figure.place).and_then(Value::as_f64);
+/// Returns the cell of a row, which is given as JSON.
+pub(super) fn cell(row: &Value, (figure, has_ratio): &(Figure, bool)) -> String {
+    let mut text = figure.cell(&row["median"]);
+    let ratio = row["ratios_to_buffered"].pointer(figure.place).and_then(Value::as_f64);
     if let Some(ratio) = ratio.filter(|_| *has_ratio) {
         text += &format!(" {ratio:4.2}x");
     }
-    for (unequal, mark) in [(&report.unequal_work, '!'), (&report.unequal_work_of_engines, '*')] {
-        if unequal.iter().any(|work| figure.place.ends_with(work)) {
+    for (unequal, mark) in [("unequal_work", '!'), ("unequal_work_of_engines", '*')] {
+        let mut unequal = row[unequal].as_array().into_iter().flatten().filter_map(Value::as_str);
+        if unequal.any(|work| figure.place.ends_with(work)) {
             text.push(mark);
         }
     }

@@ -102,12 +102,16 @@ impl TailDatabase for Tailwater {
         let purposes: BTreeMap<_, _> = Purpose::ALL.into_iter().map(moved).collect();
         let statistics = self.statistics.as_ref();
         let stalled_us = statistics.and_then(|it| it.ticker("rocksdb.stall.micros")).unwrap_or(0);
-        let pending =
-            self.db.property_value_cf(&self.family, "rocksdb.estimate-pending-compaction-bytes")?;
+        let number = |name| -> Result<u64, Failure> {
+            Ok(self.db.property_int_value_cf(&self.family, name)?.unwrap_or(0))
+        };
         Ok(Activity {
             purposes,
             stalled: Duration::from_micros(stalled_us),
-            pending_compaction_bytes: pending.and_then(|text| text.parse().ok()).unwrap_or(0),
+            pending_compaction_bytes: number("rocksdb.estimate-pending-compaction-bytes")?,
+            running_compactions: number("rocksdb.num-running-compactions")?,
+            running_flushes: number("rocksdb.num-running-flushes")?,
+            block_cache_bytes: number("rocksdb.block-cache-capacity")?,
             held_back: Some(io.foreground().held_back()),
             user_reads: Some(io.snapshot(Purpose::UserRead).reads),
         })

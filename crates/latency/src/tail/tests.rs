@@ -7,13 +7,14 @@ use std::time::Duration;
 use serde_json::Value;
 use tailwater_io::kernel::{Sampler, System, Target};
 use tailwater_io::probe::DeviceProbe;
+use tailwater_io::sync::Mutex;
 
 use super::arguments::{Limit, Preset, TailArguments};
 use super::child::{Assignment, measure};
 use super::configuration::Configuration;
 use super::experiment::Experiment;
 use super::figures::Figures;
-use super::launch::Launch;
+use super::launch::{Launch, Measured};
 use super::plan::Plan;
 use super::tailwater::TAILWATER;
 use super::units::{Bytes, HotSet, WriteRate};
@@ -34,8 +35,9 @@ impl Launch for Here {
     fn run(
         &self,
         assignment: &Assignment,
+        _name: &str,
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
-    ) -> Result<Vec<Figures>, Failure> {
+    ) -> Result<Vec<Measured>, Failure> {
         if self.fails_at.is_some_and(|limit| self.runs.borrow().len() >= limit) {
             return Err("interrupted".into());
         }
@@ -44,10 +46,18 @@ impl Launch for Here {
         let measured = |phase: &Assignment| {
             let target = Target::new(&System::default(), &phase.directory);
             let sampler = Sampler::start(target, Duration::from_millis(100))?;
-            let mut figures = measure(&*database, phase)?;
+            let measured = Mutex::new(Measured::default());
+            let figures = measure(&*database, phase, &|progress| {
+                measured.lock().add(progress);
+                Ok(())
+            })?;
             assert!(direct_bytes(&figures).is_some());
-            figures.kernel.add(&sampler.stop().ok_or("no figures")?);
-            Ok(figures)
+            let mut measured = std::mem::take(&mut *measured.lock());
+            measured.figures = figures;
+            let sampled = sampler.stop().ok_or("no figures")?;
+            measured.figures.kernel.add(&sampled.figures);
+            measured.timeline.add_kernel(&sampled.seconds);
+            Ok(measured)
         };
         assignment.phases().iter().map(measured).collect()
     }
@@ -98,7 +108,8 @@ fn a_tiny_experiment_reports_every_field_of_the_schema() {
     let mut arguments = arguments(scratch.path());
     arguments.no_compaction = true;
     let text = experiment(&arguments, &launch).unwrap();
-    assert_eq!(launch.runs.borrow().len(), 6);
+    // Two rows have a baseline.
+    assert_eq!(launch.runs.borrow().len(), 10);
     for part in ["direct_compaction_read_write", "1.00x", "closed loop", "report.json"] {
         assert!(text.contains(part), "{text}");
     }
@@ -139,7 +150,12 @@ fn a_tiny_experiment_reports_every_field_of_the_schema() {
 #[test]
 fn every_field_of_the_report_is_documented() {
     let scratch = tempfile::tempdir().unwrap();
-    experiment(&arguments(scratch.path()), &Here::default()).unwrap();
+    let long = TailArguments { duration: Some(1.1), runs: Some(1), ..arguments(scratch.path()) };
+    experiment(&long, &Here::default()).unwrap();
+    let timeline = &report(scratch.path())["configurations"][0]["runs"][0]["timeline"];
+    for part in ["/latencies/reads/0/p50_us", "/engine/0/at_s", "/kernel/0/at_s"] {
+        assert!(timeline.pointer(part).is_some_and(Value::is_number), "{part}: {timeline}");
+    }
     let document = include_str!("../../../../docs/tail.md");
     let mut missing = Vec::new();
     let mut values = vec![report(scratch.path())];
@@ -170,14 +186,14 @@ fn every_field_of_the_report_is_documented() {
 fn an_interrupted_experiment_goes_on() {
     let scratch = tempfile::tempdir().unwrap();
     let mut arguments = arguments(scratch.path());
-    let first = Here { fails_at: Some(3), ..Here::default() };
+    let first = Here { fails_at: Some(7), ..Here::default() };
     let error = experiment(&arguments, &first).unwrap_err();
     assert!(error.to_string().contains("interrupted"), "{error}");
 
     arguments.resume = true;
     let second = Here::default();
     experiment(&arguments, &second).unwrap();
-    assert_eq!(second.runs.borrow().len(), 1);
+    assert_eq!(second.runs.borrow().len(), 2);
     let configurations = &report(scratch.path())["configurations"];
     for index in 0..2 {
         assert_eq!(configurations[index]["runs"].as_array().unwrap().len(), 2);
@@ -195,7 +211,7 @@ fn an_interrupted_experiment_goes_on() {
     arguments.resume = false;
     let anew = Here::default();
     experiment(&arguments, &anew).unwrap();
-    assert_eq!(anew.runs.borrow().len(), 4);
+    assert_eq!(anew.runs.borrow().len(), 8);
 }
 
 #[test]
@@ -206,7 +222,7 @@ fn a_write_rate_is_calibrated_with_every_writing_configuration() {
     arguments.runs = Some(1);
     let launch = Here::default();
     experiment(&arguments, &launch).unwrap();
-    assert_eq!(launch.runs.borrow().len(), 4);
+    assert_eq!(launch.runs.borrow().len(), 6);
     let report = report(scratch.path());
     let rate = report["parameters"]["write_bytes_per_second"].as_u64().unwrap();
     assert!(rate > 0);

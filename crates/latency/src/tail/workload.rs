@@ -5,7 +5,6 @@ use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fastrand::Rng;
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use tailwater_io::Clock;
 use tailwater_io::kernel::RunQueue;
@@ -13,8 +12,8 @@ use tailwater_io::kernel::RunQueue;
 use super::engine::TailDatabase;
 use super::schedule::{Arrivals, Pace};
 use crate::entries::{KEY_BYTES, Values, key};
+use crate::experiment::timeline::Recorder;
 use crate::failure::Failure;
-use crate::latencies::histogram;
 
 /// The time at which a phase ends, in nanoseconds of the monotonic clock. Any thread may end the
 /// phase earlier.
@@ -74,12 +73,9 @@ pub(super) struct Phase<'a> {
 /// Interval between two moves of the hot set, in nanoseconds.
 const MOVES_NS: u64 = 10_000_000_000;
 
-/// What one reader has measured.
+/// What one reader has measured, apart from the latencies.
 #[derive(Debug)]
 pub(super) struct Reads {
-    /// Latencies of reads, in nanoseconds. In an open loop, a read that was due but had not started
-    /// when the phase ended is included, with the time from its due time to the end.
-    pub(super) latencies: Histogram<u64>,
     /// Number of reads that have returned.
     pub(super) count: u64,
     /// Time for which the reader's thread ran, and for which it waited for a processor; `None` if
@@ -102,8 +98,10 @@ impl Phase<'_> {
         moved % (keys - hot_keys + 1)
     }
 
-    /// Runs reader number `reader`: reads random keys of the hot set until the phase ends.
-    pub(super) fn read(&self, reader: usize) -> Result<Reads, Failure> {
+    /// Runs reader number `reader`: reads random keys of the hot set until the phase ends. Records
+    /// the latencies of the reads. In an open loop, these include a read that was due but had not
+    /// started when the phase ended, with the time from its due time to the end.
+    pub(super) fn read(&self, reader: usize, mut recorder: Recorder) -> Result<Reads, Failure> {
         let Load { hot_keys, readers, reads_per_second, .. } = self.load;
         let mut rng = Rng::with_seed(self.seed.wrapping_mul(1000).wrapping_add(reader as u64));
         let mut value = Vec::new();
@@ -116,42 +114,47 @@ impl Phase<'_> {
             }
         };
         let before = RunQueue::of_this_thread();
-        let (latencies, count) = match reads_per_second {
-            None => self.closed_loop(&mut get)?,
+        let count = match reads_per_second {
+            None => self.closed_loop(&mut recorder, &mut get)?,
             Some(rate) => {
                 wake_up_in_time();
                 let arrivals = Arrivals::new(self.clock.monotonic_ns(), rate, reader, readers);
-                self.open_loop(arrivals, &mut get)?
+                self.open_loop(arrivals, &mut recorder, &mut get)?
             }
         };
         let after = RunQueue::of_this_thread();
         let run_queue = before.zip(after).map(|(before, after)| after.since(before));
-        Ok(Reads { latencies, count, run_queue })
+        recorder.finish();
+        Ok(Reads { count, run_queue })
     }
 
+    /// Returns the number of reads.
     fn closed_loop(
         &self,
+        recorder: &mut Recorder,
         get: &mut dyn FnMut(u64) -> Result<usize, Failure>,
-    ) -> Result<(Histogram<u64>, u64), Failure> {
-        let mut latencies = histogram()?;
+    ) -> Result<u64, Failure> {
+        let mut count = 0;
         let mut before = self.clock.monotonic_ns();
         while before < self.end.ns() {
             get(before)?;
             let now = self.clock.monotonic_ns();
-            latencies.saturating_record(now - before);
+            recorder.record(now, now - before);
+            count += 1;
             before = now;
         }
-        let count = latencies.len();
-        Ok((latencies, count))
+        Ok(count)
     }
 
+    /// Returns the number of reads that have returned.
     fn open_loop(
         &self,
         mut arrivals: Arrivals,
+        recorder: &mut Recorder,
         get: &mut dyn FnMut(u64) -> Result<usize, Failure>,
-    ) -> Result<(Histogram<u64>, u64), Failure> {
+    ) -> Result<u64, Failure> {
         let (clock, end) = (self.clock, &self.end);
-        let mut latencies = histogram()?;
+        let mut count = 0;
         let mut due = arrivals.next_ns();
         loop {
             clock.sleep_until(due.min(end.ns()));
@@ -159,16 +162,17 @@ impl Phase<'_> {
                 break;
             }
             get(due)?;
-            latencies.saturating_record(clock.monotonic_ns() - due);
+            let now = clock.monotonic_ns();
+            recorder.record(now, now - due);
+            count += 1;
             due = arrivals.next_ns();
         }
-        let count = latencies.len();
         let ended = clock.monotonic_ns().min(end.ns());
         while due < ended {
-            latencies.saturating_record(ended - due);
+            recorder.record(ended, ended - due);
             due = arrivals.next_ns();
         }
-        Ok((latencies, count))
+        Ok(count)
     }
 
     /// Runs the writer: overwrites random keys until the phase ends. `rate` limits the bytes of
@@ -203,8 +207,11 @@ fn wake_up_in_time() {
 pub(super) mod tests {
     use std::sync::atomic::AtomicU64;
 
+    use hdrhistogram::Histogram;
+
     use super::super::engine::Activity;
     use super::*;
+    use crate::experiment::timeline::Collector;
 
     /// A clock that advances only when something sleeps on it; sleeping returns immediately. For
     /// one thread.
@@ -279,36 +286,40 @@ pub(super) mod tests {
         assert_eq!([0, 1, 2, 18, 19].map(first), [0, 5, 10, 90, 4]);
     }
 
-    fn reads(reads_per_second: Option<f64>, end_ns: u64) -> Reads {
+    /// Returns the number of reads that returned, and the latencies.
+    fn reads(reads_per_second: Option<f64>, end_ns: u64) -> (u64, Histogram<u64>) {
         let clock = SteppingClock::default();
         let database = Hesitating { clock: &clock, reads: AtomicU64::new(0) };
-        phase(&database, &clock, reads_per_second, end_ns).read(0).unwrap()
+        let (mut recorders, collector) = Collector::new(1, 0).unwrap();
+        let phase = phase(&database, &clock, reads_per_second, end_ns);
+        let reads = phase.read(0, recorders.remove(0)).unwrap();
+        (reads.count, collector.finish().unwrap())
     }
 
     #[test]
     fn a_closed_loop_waits_for_slow_reads() {
-        let reads = reads(None, 20_000_000);
-        assert_eq!(reads.count, 1001);
+        let (count, latencies) = reads(None, 20_000_000);
+        assert_eq!(count, 1001);
         // Only the slow read itself has a high latency.
-        assert_eq!(reads.latencies.count_between(20_000, u64::MAX), 1);
+        assert_eq!(latencies.count_between(20_000, u64::MAX), 1);
     }
 
     #[test]
     fn an_open_loop_counts_what_reads_waited_behind_a_slow_one() {
-        let reads = reads(Some(1000.0), 100_000_000);
-        assert_eq!(reads.count, 100);
+        let (count, latencies) = reads(Some(1000.0), 100_000_000);
+        assert_eq!(count, 100);
         // The slow read has a high latency, and so have the ten reads that were due while it ran,
         // one per millisecond.
-        assert_eq!(reads.latencies.count_between(20_000, u64::MAX), 11);
-        assert_eq!(reads.latencies.max() / 100_000, 100);
+        assert_eq!(latencies.count_between(20_000, u64::MAX), 11);
+        assert_eq!(latencies.max() / 100_000, 100);
     }
 
     #[test]
     fn reads_cut_off_by_the_end_count_with_the_time_they_waited() {
-        let reads = reads(Some(1000.0), 8_000_000);
+        let (count, latencies) = reads(Some(1000.0), 8_000_000);
         // The phase ends at 8 ms. The reads due at 0, 1 and 2 ms return, the last of them only at
         // 12 ms. The reads due at 3 to 7 ms have not started when the phase ends, but their
         // latencies are recorded.
-        assert_eq!((reads.count, reads.latencies.len()), (3, 8));
+        assert_eq!((count, latencies.len()), (3, 8));
     }
 }

@@ -49,7 +49,7 @@ fn a_child_reads_more_than_its_limit() {
     let target = limit.target(directory.path(), child.id());
     let sampler = Sampler::start(target, Duration::from_millis(10)).expect("a thread");
     assert!(child.wait().expect("the process ends").success());
-    let figures = sampler.stop().expect("figures");
+    let figures = sampler.stop().expect("figures").figures;
     for (name, value) in figures.named() {
         say(&format!("figures: {name} {value:?}"));
     }

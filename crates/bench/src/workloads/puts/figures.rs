@@ -43,7 +43,7 @@ impl Latencies {
 
 /// The results of a measurement, or the medians over several runs: the writes of all writers, and
 /// the durations of a write.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figures {
     pub(crate) writes: f64,
     /// Time from the start of the first write to the end of the last, in seconds.
@@ -57,14 +57,24 @@ pub(crate) struct Figures {
     pub(crate) max_us: f64,
     /// Fraction of writes that took more than 3 ms: 0 to 1.
     pub(crate) over_3_ms: f64,
+    /// The points of [`latencies::percentile_curve`].
+    pub(crate) percentiles_us: Vec<f64>,
 }
 
 impl Figures {
     /// Returns the figures of the writes made in `time`, of which there must be at least one.
     pub(crate) fn of(latencies: &Latencies, time: Duration) -> Self {
         let histogram = &latencies.histogram;
-        let latencies::Latencies { mean_us, p50_us, p99_us, p999_us, p9999_us, max_us, .. } =
-            latencies::Latencies::of(histogram);
+        let latencies::Latencies {
+            mean_us,
+            p50_us,
+            p99_us,
+            p999_us,
+            p9999_us,
+            max_us,
+            percentiles_us,
+            ..
+        } = latencies::Latencies::of(histogram);
         let (writes, seconds) = (histogram.len() as f64, time.as_secs_f64());
         Self {
             writes,
@@ -77,6 +87,7 @@ impl Figures {
             p9999_us,
             max_us,
             over_3_ms: latencies.slow as f64 / writes,
+            percentiles_us,
         }
     }
 

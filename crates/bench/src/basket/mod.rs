@@ -1,14 +1,19 @@
 //! The workloads of `db_bench`, run on several engines in turn.
 
+mod report;
+
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
-use tailwater_latency::experiment::{Finished, Table, turns};
-use tailwater_latency::files::Temporary;
-use tailwater_latency::numbers::{median, rate};
+use tailwater_latency::experiment::{Finished, command, environment, now, turns};
+use tailwater_latency::files::{Temporary, create_directory, write_text};
+use tailwater_latency::live::Steps;
 use tailwater_latency::parsing::at_least_one;
+use tailwater_latency::report::Earlier;
 use tailwater_latency::say;
+
+use self::report::{Parameters, Report, Row, document};
 
 use crate::store::{Engine, Failure, Store};
 use crate::subjects::Subjects;
@@ -32,6 +37,11 @@ pub(crate) struct BasketArguments {
     /// Comma-separated list of workloads; their prerequisites also run, but are not reported.
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
+    /// Output directory of report.html, its picture report.svg, report.json and table.txt.
+    #[arg(long, value_name = "DIR", default_value = "tailwater-basket")]
+    out: PathBuf,
+    #[command(flatten)]
+    earlier: Earlier,
     #[command(flatten)]
     subjects: Subjects,
 }
@@ -42,15 +52,49 @@ type Rates = BTreeMap<Workload, Vec<Vec<f64>>>;
 impl BasketArguments {
     /// Runs the command.
     pub(crate) fn run(&self, known: &[Engine]) -> Result<Finished, Failure> {
+        if let Some(finished) = self.earlier.finish(document)? {
+            return Ok(finished);
+        }
+        create_directory(&self.out).map_err(|error| format!("--out: {error}"))?;
         let engines = self.subjects.engines(known)?;
         let workloads = self.chosen_workloads()?;
         let mut rates: Rates =
             workloads.iter().map(|&workload| (workload, vec![Vec::new(); engines.len()])).collect();
+        let needed = Workload::value_variants().iter().filter(|it| is_needed(&rates, **it));
+        let mut steps = Steps::new(needed.count() * engines.len() * self.rounds);
         for round in 0..self.rounds {
-            Round { arguments: self, engines: &engines, round }.run(&mut rates)?;
+            Round { arguments: self, engines: &engines, round }.run(&mut rates, &mut steps)?;
         }
-        let names: Vec<_> = engines.iter().map(|engine| engine.name).collect();
-        report(&names, self.rounds, &rates)
+        let report = self.report(&engines, rates);
+        let text = report.text();
+        write_text(&self.out.join("table.txt"), &text)?;
+        Finished::recorded(text + "\n", &report, &self.out.join("report.json"), document)
+    }
+
+    fn report(&self, engines: &[&Engine], rates: Rates) -> Report {
+        let directory = self.subjects.parent_directory().cloned();
+        let environment = environment(&directory.unwrap_or_else(std::env::temp_dir));
+        let workloads = rates.into_iter();
+        Report {
+            schema: 1,
+            command: command(),
+            measured_at: now(),
+            parameters: Parameters {
+                num: self.num,
+                reads: self.reads,
+                value_size: self.value_size,
+                rounds: self.rounds,
+                options: self.subjects.options(),
+            },
+            environment: environment
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            engines: engines.iter().map(|engine| engine.name.to_owned()).collect(),
+            workloads: workloads
+                .map(|(workload, rates)| Row { workload: workload.name(), rates })
+                .collect(),
+        }
     }
 
     fn chosen_workloads(&self) -> Result<Vec<Workload>, Failure> {
@@ -67,6 +111,13 @@ impl BasketArguments {
     }
 }
 
+/// Returns whether a workload is to be measured, or prepares one that is.
+fn is_needed(rates: &Rates, workload: Workload) -> bool {
+    let reads = rates.keys().any(|workload| *workload > Workload::FillRandom);
+    let prepares = matches!(workload, Workload::FillRandom | Workload::Compact);
+    rates.contains_key(&workload) || (reads && prepares)
+}
+
 /// One round: all workloads on all engines in turn.
 struct Round<'a> {
     arguments: &'a BasketArguments,
@@ -81,13 +132,10 @@ struct OpenDatabase {
 }
 
 impl Round<'_> {
-    fn run(&self, rates: &mut Rates) -> Result<(), Failure> {
+    fn run(&self, rates: &mut Rates, steps: &mut Steps) -> Result<(), Failure> {
         let mut places: Vec<Option<OpenDatabase>> = self.engines.iter().map(|_| None).collect();
-        let reads = rates.keys().any(|workload| *workload > Workload::FillRandom);
         for &workload in Workload::value_variants() {
-            let prepares = matches!(workload, Workload::FillRandom | Workload::Compact);
-            let is_needed = rates.contains_key(&workload) || (reads && prepares);
-            if !is_needed {
+            if !is_needed(rates, workload) {
                 continue;
             }
             for index in turns(self.engines.len(), self.round) {
@@ -96,7 +144,7 @@ impl Round<'_> {
                     places[index] = Some(self.create(self.engines[index])?);
                 }
                 let Some(place) = &places[index] else { continue };
-                let rate = self.measure(place, workload)?;
+                let rate = self.measure(place, workload, steps)?;
                 if let Some(rates) = rates.get_mut(&workload) {
                     rates[index].push(rate);
                 }
@@ -112,7 +160,12 @@ impl Round<'_> {
         Ok(OpenDatabase { store, _directory: directory })
     }
 
-    fn measure(&self, place: &OpenDatabase, workload: Workload) -> Result<f64, Failure> {
+    fn measure(
+        &self,
+        place: &OpenDatabase,
+        workload: Workload,
+        steps: &mut Steps,
+    ) -> Result<f64, Failure> {
         let (store, name) = (&*place.store, place.store.name());
         let amount = Amount {
             entries: self.arguments.num,
@@ -121,53 +174,11 @@ impl Round<'_> {
         };
         let failed = |error: Failure| format!("{name}, {}: {error}", workload.name());
         let seed = self.round as u64 + 1;
+        let live = steps.next(&format!("{} {name}", workload.name()));
         let rate = basket::run(store, workload, &amount, seed).map_err(failed)?;
+        drop(live);
         say!("round {}  {:<16} {name:<10} {rate:>12.0}/s", self.round + 1, workload.name());
         store.settle().map_err(failed)?;
         Ok(rate)
-    }
-}
-
-/// Formats a table in Markdown, followed by the rates of every run. For each workload the table has
-/// the median rate of each engine, and the ratio of the first engine's rate to that of each other
-/// engine. The ratio is computed in each round, so that a disturbance during the round affects both
-/// rates; the table shows the median over the rounds.
-fn report(engines: &[&str], rounds: usize, rates: &Rates) -> Result<Finished, Failure> {
-    let ratios = engines.iter().skip(1).map(|engine| format!("to {engine}"));
-    let columns = engines.iter().map(|&engine| engine.to_owned()).chain(ratios);
-    let columns: String = columns.map(|column| format!("|{column}>")).collect();
-    let mut table = Table::new(&format!("workload<{columns}"));
-    let (mut every_run, mut result) = (String::new(), Vec::new());
-    for (workload, of_engines) in rates {
-        let medians = of_engines.iter().map(|rates| rate(median(rates.clone())));
-        let ratios = of_engines.iter().skip(1).map(|other| {
-            let ratios = of_engines[0].iter().zip(other).map(|(first, other)| first / other);
-            format!("{:.2}", median(ratios.collect()))
-        });
-        table.row([workload.name()].into_iter().chain(medians).chain(ratios));
-        for (engine, rates) in engines.iter().zip(of_engines) {
-            let runs: Vec<String> = rates.iter().copied().map(rate).collect();
-            every_run += &format!("- {} {engine}: {}\n", workload.name(), runs.join(", "));
-            result.push(json!({"workload": workload.name(), "engine": engine, "runs": rates}));
-        }
-    }
-    let table = table.markdown();
-    let text = format!(
-        "Operations per second, medians of {rounds} rounds:\n\n{table}\nEvery run:\n\n{every_run}"
-    );
-    Finished::new(text, &result)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn medians_and_ratios_are_of_rounds() {
-        let rates = vec![vec![200e3, 900e3, 100e3], vec![100e3, 300e3, 400e3]];
-        let rates = Rates::from([(Workload::ReadRandom, rates)]);
-        let text = report(&["ours", "theirs"], 3, &rates).unwrap().text;
-        assert!(text.contains("| readrandom | 200k | 300k | 2.00 |"), "{text}");
-        assert!(text.contains("- readrandom theirs: 100k, 300k, 400k"), "{text}");
     }
 }

@@ -1,0 +1,239 @@
+//! Reports that people look at: one self-contained HTML file, made from the JSON of a finished
+//! experiment alone, so that it can be made again from an old file.
+//!
+//! An experiment describes its report as a [`Document`]: a headline, and parts with plots and
+//! tables. This module writes it (`html`) and draws the plots (`plot`), each at a narrow and a wide
+//! width, of which the page shows the one that fits. Nothing in a report refers to another file.
+//! Colours follow the reader's light or dark theme (`theme`).
+
+mod compare;
+pub mod facts;
+mod html;
+mod plot;
+mod published;
+mod theme;
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+pub(crate) use self::published::{
+    CASSANDRA_21134, IGGY_3068, ROCKSDB_14743_LARGE, ROCKSDB_14743_SMALL,
+};
+pub use self::published::{Published, ROCKSDB_14116};
+pub use self::theme::{Hue, Stroke};
+use crate::experiment::{Finished, Table};
+use crate::failure::Failure;
+use crate::files::{read_json, write_text};
+
+/// Describes the report of an experiment, given its JSON.
+pub type Describe = fn(&Value) -> Result<Document, Failure>;
+
+/// The content of a report.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// What was measured, in a few words.
+    pub title: String,
+    /// The result in a sentence.
+    pub headline: String,
+    /// The parts, in the order in which they are shown. The plot of the first one is also the
+    /// picture of the report.
+    pub parts: Vec<Part>,
+    /// The figures by which two reports are compared.
+    pub compared: Vec<Compared>,
+}
+
+/// A part of a report.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// The heading.
+    pub heading: String,
+    /// An explanation, which may be empty.
+    pub text: String,
+    /// What is shown.
+    pub body: Body,
+    /// Whether the part is folded at first.
+    pub is_folded: bool,
+}
+
+impl Part {
+    /// Creates a part that is not folded.
+    pub fn new(heading: impl Into<String>, text: impl Into<String>, body: Body) -> Self {
+        Self { heading: heading.into(), text: text.into(), body, is_folded: false }
+    }
+}
+
+/// What a part shows.
+#[derive(Debug, Clone)]
+pub enum Body {
+    /// What other work costs the reads of each row.
+    Effects(Vec<Effect>),
+    /// A value of each row, with its spread.
+    Dots(Dots),
+    /// Percentile curves.
+    Curves(Vec<Curve>),
+    /// The course of a run.
+    Course(Course),
+    /// Tables, side by side if there is room, each with a caption that may be empty.
+    Tables(Vec<(String, Table)>),
+    /// Names and values.
+    Facts(Vec<(String, String)>),
+    /// Lines to type.
+    Commands(Vec<String>),
+}
+
+/// What other work costs the reads of a row.
+#[derive(Debug, Clone)]
+pub struct Effect {
+    /// The row.
+    pub label: String,
+    /// Its colour.
+    pub hue: Hue,
+    /// Reads per second as a share of those without other work, and its description.
+    pub kept: (f64, String),
+    /// A high percentile of the latency without and with other work, in microseconds.
+    pub tail_us: (f64, f64),
+}
+
+/// A value of each row on a common axis.
+#[derive(Debug, Clone)]
+pub struct Dots {
+    /// What the values are.
+    pub axis: String,
+    /// Formats a value.
+    pub format: fn(f64) -> String,
+    /// A value that is marked, such as 1 for ratios.
+    pub reference: Option<f64>,
+    /// The rows.
+    pub rows: Vec<Dot>,
+}
+
+/// The value of a row.
+#[derive(Debug, Clone)]
+pub struct Dot {
+    /// The row.
+    pub label: String,
+    /// Its colour.
+    pub hue: Hue,
+    /// The smallest value of a run, the median, and the largest.
+    pub values: [f64; 3],
+}
+
+/// The percentile curve of a row, see [`crate::latencies::percentile_curve`].
+#[derive(Debug, Clone)]
+pub struct Curve {
+    /// The row.
+    pub label: String,
+    /// Colour and kind of the line.
+    pub stroke: Stroke,
+    /// The points, in microseconds.
+    pub points_us: Vec<f64>,
+}
+
+/// The course of a run: panels with a common time axis.
+#[derive(Debug, Clone, Default)]
+pub struct Course {
+    /// Length of the run, in seconds.
+    pub seconds: f64,
+    /// Below the first panel: what happened when.
+    pub lanes: Vec<Lane>,
+    /// The panels.
+    pub panels: Vec<Panel>,
+}
+
+/// The number of things that happened at a time, such as running compactions.
+#[derive(Debug, Clone)]
+pub struct Lane {
+    /// What happened.
+    pub name: &'static str,
+    /// Colour of the lane.
+    pub hue: Hue,
+    /// Times in seconds, each with the number from this time on.
+    pub steps: Vec<(f64, f64)>,
+}
+
+/// A panel with lines over time.
+#[derive(Debug, Clone)]
+pub struct Panel {
+    /// Formats a value, with its unit.
+    pub format: fn(f64) -> String,
+    /// Whether the axis of values is logarithmic.
+    pub is_logarithmic: bool,
+    /// The lines.
+    pub lines: Vec<Line>,
+}
+
+/// A line over time.
+#[derive(Debug, Clone)]
+pub struct Line {
+    /// What the line shows.
+    pub name: String,
+    /// Colour of the line.
+    pub hue: Hue,
+    /// Times in seconds, and values.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// The figures of a row by which two reports are compared.
+#[derive(Debug, Clone)]
+pub struct Compared {
+    /// The row.
+    pub label: String,
+    /// The name of a figure, its value, and the formatted value.
+    pub figures: Vec<(&'static str, f64, String)>,
+}
+
+/// Writes a report, and its picture, next to the file with its JSON. Returns the path of the report.
+///
+/// # Errors
+/// Errors from drawing the plots, which do not happen in practice, and from writing the files.
+pub(crate) fn write(document: &Document, json: &Path) -> Result<PathBuf, Failure> {
+    let path = json.with_extension("html");
+    write_text(&path, &html::page(document)?)?;
+    if let Some(picture) = plot::picture(document)? {
+        write_text(&json.with_extension("svg"), &picture)?;
+    }
+    Ok(path)
+}
+
+/// Arguments that make a report of earlier runs.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Earlier {
+    /// Measure nothing: make report.html and its picture again from an earlier report.json
+    #[arg(long, value_name = "REPORT.json", conflicts_with = "compare")]
+    pub render: Option<PathBuf>,
+    /// Measure nothing: put two earlier runs side by side, in compare.html next to the second
+    #[arg(long, num_args = 2, value_names = ["A.json", "B.json"])]
+    pub compare: Vec<PathBuf>,
+}
+
+impl Earlier {
+    /// Makes the requested report of earlier runs; `None` if none is requested.
+    ///
+    /// # Errors
+    /// If a file cannot be read or is not from this experiment; errors from writing the report.
+    pub fn finish(&self, describe: Describe) -> Result<Option<Finished>, Failure> {
+        let read = |path: &Path| -> Result<(Value, Document), Failure> {
+            let name = path.display();
+            let result = read_json(path)?.ok_or_else(|| format!("{name}: no such file"))?;
+            let document = describe(&result).map_err(|error| format!("{name}: {error}"))?;
+            Ok((result, document))
+        };
+        let (result, path) = match (&self.render, &self.compare[..]) {
+            (Some(path), _) => {
+                let (result, document) = read(path)?;
+                (result, write(&document, path)?)
+            }
+            (None, [first, second]) => {
+                let ((a, of_a), (b, of_b)) = (read(first)?, read(second)?);
+                let sides = [(first.as_path(), of_a), (second, of_b)];
+                let path = second.with_file_name("compare.html");
+                write_text(&path, &compare::page(&sides)?)?;
+                (json!([a, b]), path)
+            }
+            (None, _) => return Ok(None),
+        };
+        Ok(Some(Finished { text: format!("Report: {}\n", path.display()), result }))
+    }
+}

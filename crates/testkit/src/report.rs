@@ -10,8 +10,8 @@ const LOADING: [&str; 9] =
 /// What draws data in a plot. Grid lines are drawn as `line` or with few points.
 const DRAWING: [&str; 4] = ["<polyline", "<polygon", "<circle", "<rect"];
 
-/// Checks that a report is small and well-formed, loads nothing, has no empty plot, and has a row in
-/// a table with each of these groups of cells, one next to the other.
+/// Checks that a report is small and well-formed, loads nothing, has no empty plot, and has a row
+/// in a table with each of these groups of cells, one next to the other.
 ///
 /// # Panics
 /// With a description of what is wrong.

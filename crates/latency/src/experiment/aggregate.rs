@@ -6,11 +6,11 @@ use serde_json::{Map, Value};
 
 use crate::numbers::median;
 
-/// Aggregates JSON values with the same fields into one value, field by field, and arrays element by
-/// element, up to the end of the shortest. For a field with
-/// numbers, `with` computes the result from the field's numbers in all values. Missing and `null`
-/// numbers are ignored; if no value has a number, the result is `null`. A text is kept if it is
-/// equal in all values, and otherwise becomes `null`.
+/// Aggregates JSON values with the same fields into one value, field by field, and arrays element
+/// by element, up to the end of the shortest. For a field with numbers, `with` computes the result
+/// from the field's numbers in all values. Missing and `null` numbers are ignored; if no value has
+/// a number, the result is `null`. A text is kept if it is equal in all values, and otherwise
+/// becomes `null`.
 pub(crate) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
     let objects: Vec<&Map<String, Value>> = values.iter().filter_map(Value::as_object).collect();
     let arrays: Vec<&Vec<Value>> = values.iter().filter_map(Value::as_array).collect();

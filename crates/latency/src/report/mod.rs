@@ -184,7 +184,8 @@ pub struct Compared {
     pub figures: Vec<(&'static str, f64, String)>,
 }
 
-/// Writes a report, and its picture, next to the file with its JSON. Returns the path of the report.
+/// Writes a report, and its picture, next to the file with its JSON. Returns the path of the
+/// report.
 ///
 /// # Errors
 /// Errors from drawing the plots, which do not happen in practice, and from writing the files.

@@ -59,10 +59,10 @@ impl Measured {
 /// Starts the runs of an experiment, each in a separate process. Tests use an implementation that
 /// measures in the test's own process.
 pub(super) trait Launch {
-    /// Measures one run, and returns what was measured in each of its phases. `direct_bytes` computes
-    /// from a phase's figures how many bytes the process read with direct I/O; it returns `None` if
-    /// the figures do not show this. These bytes are not misses of the page cache. `name` is that
-    /// of the run, for the live view.
+    /// Measures one run, and returns what was measured in each of its phases. `direct_bytes`
+    /// computes from a phase's figures how many bytes the process read with direct I/O; it returns
+    /// `None` if the figures do not show this. These bytes are not misses of the page cache. `name`
+    /// is that of the run, for the live view.
     fn run(
         &self,
         assignment: &Assignment,

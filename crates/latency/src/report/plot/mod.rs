@@ -83,8 +83,8 @@ pub(super) fn draw(body: &Body, width: Width) -> Result<Option<String>, Failure>
     }))
 }
 
-/// Returns the picture of a report, which stands alone: the plot of its first part, with a margin and
-/// a background, because the page around it may have another theme.
+/// Returns the picture of a report, which stands alone: the plot of its first part, with a margin
+/// and a background, because the page around it may have another theme.
 pub(super) fn picture(document: &Document) -> Result<Option<String>, Failure> {
     let Some(part) = document.parts.first() else { return Ok(None) };
     let Some(svg) = draw(&part.body, Width::Wide)? else { return Ok(None) };

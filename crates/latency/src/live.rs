@@ -40,8 +40,8 @@ impl Live {
     pub fn show(&self, at: Duration, state: &str) {
         self.bar.set_position(at.as_millis() as u64);
         let left = self.length.map(|length| length.saturating_sub(at).as_secs());
-        let left = left.map_or_else(String::new, |left| format!("  {left} s left"));
-        self.bar.set_message(format!("{state}{left}"));
+        let left = left.map_or_else(String::new, |left| format!("{left} s left  "));
+        self.bar.set_message(format!("{left}{state}"));
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn draw(effects: &[Effect], width: Width) -> Result<String, Failure> 
     let panel = HEAD + rows;
     let (kept, tail) = match width {
         Width::Wide => (
-            Panel { left: 250, right: 490, top: 0, row_height },
+            Panel { left: 280, right: 500, top: 0, row_height },
             Panel { left: 730, right: 940, top: 0, row_height },
         ),
         Width::Narrow => (

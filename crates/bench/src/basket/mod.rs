@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use tailwater_latency::experiment::Earlier;
 use tailwater_latency::experiment::{Finished, command, environment, now, turns};
 use tailwater_latency::files::{Temporary, create_directory, write_text};
 use tailwater_latency::live::Steps;
 use tailwater_latency::parsing::at_least_one;
-use tailwater_latency::report::Earlier;
 use tailwater_latency::say;
 
 use self::report::{Parameters, Report, Row, document};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tailwater_latency::experiment::Earlier;
 use tailwater_latency::parsing::{self, above_zero, at_least_one};
-use tailwater_latency::report::Earlier;
 
 use super::raw::Raw;
 use crate::subjects::Subjects;

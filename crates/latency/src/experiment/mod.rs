@@ -7,8 +7,9 @@
 
 pub(crate) mod aggregate;
 pub(crate) mod course;
+mod earlier;
 mod kernel;
-mod table;
+pub(crate) mod table;
 pub(crate) mod timeline;
 
 use std::path::Path;
@@ -20,6 +21,7 @@ use tailwater_io::Clock as _;
 use tailwater_io::clock::{SystemClock, Utc};
 use tailwater_io::kernel::{Environment, System};
 
+pub use self::earlier::Earlier;
 pub(crate) use self::kernel::KERNEL;
 pub use self::table::{Figure, Table};
 use crate::failure::Failure;

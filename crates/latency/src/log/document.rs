@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::report::{SIDE, millis};
 use crate::experiment::course::course;
 use crate::experiment::timeline::Timeline;
 use crate::experiment::{Figure, KERNEL, Table};
@@ -12,6 +11,20 @@ use crate::report::{Body, Compared, Curve, Document, Dot, Dots, Hue, IGGY_3068, 
 
 /// The sides, as in the JSON.
 const SIDES: [&str; 2] = ["producers", "consumers"];
+
+/// The figures of the producers, or of the consumers. The unit of all latencies is at the end of
+/// the line.
+pub(super) const SIDE: [Figure; 8] = [
+    Figure::new("MB/s>6", "/bytes_per_second", |rate| format!("{:.1}", rate / 1e6)),
+    Figure::new("p50>8", "/p50_us", millis),
+    Figure::new("p90>8", "/p90_us", millis),
+    Figure::new("p99>8", "/p99_us", millis),
+    Figure::new("p99.9>8", "/p999_us", millis),
+    Figure::new("p99.99>8", "/p9999_us", millis),
+    Figure::new("max>8", "/max_us", millis),
+    Figure::new("  stddev  (ms)>8", "/stddev_us", millis),
+];
+
 /// The figures of which the headline shows the first that all rows have, and their names.
 const TAILS: [(&str, &str); 3] = [("p999_us", "p99.9"), ("p99_us", "p99"), ("max_us", "maximum")];
 const COMPARED: [Figure; 6] = [
@@ -182,4 +195,14 @@ fn tables(rows: &[Found<'_>]) -> Part {
     tables.push(("the kernel's figures".to_owned(), kernel));
     let text = "Medians of the runs; latencies in milliseconds. '-': fewer than ten batches above.";
     Part::new("All rows", text, Body::Tables(tables))
+}
+
+/// Formats microseconds as milliseconds, with three significant digits.
+fn millis(micros: f64) -> String {
+    match micros / 1000.0 {
+        millis if millis >= 100.0 => format!("{millis:.0}"),
+        millis if millis >= 10.0 => format!("{millis:.1}"),
+        millis if millis >= 1.0 => format!("{millis:.2}"),
+        millis => format!("{millis:.3}"),
+    }
 }

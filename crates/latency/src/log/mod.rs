@@ -34,10 +34,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::experiment::Earlier;
 use crate::experiment::{Finished, in_turn};
 use crate::failure::Failure;
 use crate::parsing::at_least_one;
-use crate::report::Earlier;
 use crate::tail::{Bytes, CatchUpArguments};
 pub use group_commit::GroupCommitArguments;
 pub use mode::Mode;

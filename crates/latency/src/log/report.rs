@@ -4,25 +4,12 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::LogBenchArguments;
-use super::document::document;
+use super::document::{SIDE, document};
 use super::figures::Figures;
 use super::mode::Mode;
 use crate::experiment::{Figure, Finished, KERNEL, Measured, Table, command, environment, now};
 use crate::failure::Failure;
 use crate::tail::Bytes;
-
-/// The figures of the producers, or of the consumers. The unit of all latencies is at the end of
-/// the line.
-pub(super) const SIDE: [Figure; 8] = [
-    Figure::new("MB/s>6", "/bytes_per_second", |rate| format!("{:.1}", rate / 1e6)),
-    Figure::new("p50>8", "/p50_us", millis),
-    Figure::new("p90>8", "/p90_us", millis),
-    Figure::new("p99>8", "/p99_us", millis),
-    Figure::new("p99.9>8", "/p999_us", millis),
-    Figure::new("p99.99>8", "/p9999_us", millis),
-    Figure::new("max>8", "/max_us", millis),
-    Figure::new("  stddev  (ms)>8", "/stddev_us", millis),
-];
 
 /// The kernel's figures that are in the table.
 const KERNEL_SHOWN: [&str; 6] =
@@ -146,14 +133,4 @@ fn kernel(measured: &[Measured<Row, Figures>]) -> Result<Table, Failure> {
         table.row(first.into_iter().chain(shown.clone().map(|figure| figure.cell(&kernel))));
     }
     Ok(table)
-}
-
-/// Formats microseconds as milliseconds, with three significant digits.
-pub(super) fn millis(micros: f64) -> String {
-    match micros / 1000.0 {
-        millis if millis >= 100.0 => format!("{millis:.0}"),
-        millis if millis >= 10.0 => format!("{millis:.1}"),
-        millis if millis >= 1.0 => format!("{millis:.2}"),
-        millis => format!("{millis:.3}"),
-    }
 }

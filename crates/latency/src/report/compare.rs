@@ -5,11 +5,11 @@ use std::path::Path;
 use maud::html;
 
 use super::{Body, Compared, Document, Part, html};
-use crate::experiment::Table;
+use crate::experiment::table::Table;
 use crate::failure::Failure;
 
 /// Returns the page that compares two reports. Each is given with the path of its JSON.
-pub(super) fn page(documents: &[(&Path, Document); 2]) -> Result<String, Failure> {
+pub(crate) fn page(documents: &[(&Path, Document); 2]) -> Result<String, Failure> {
     let [(_, first), (_, second)] = documents;
     let compared = Part::new(
         "The same rows in both runs",

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Body, Compared, Part};
-use crate::experiment::Figure;
+use crate::experiment::table::Figure;
 
 /// Returns the command of a result, its environment and its parameters, as far as it has them.
 pub fn parts(result: &Value) -> Vec<Part> {

@@ -5,7 +5,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::plot::{self, Width};
 use super::theme;
 use super::{Body, Curve, Document, Part};
-use crate::experiment::Table;
+use crate::experiment::table::Table;
 use crate::failure::Failure;
 
 const STYLE: &str = include_str!("style.css");

@@ -1,6 +1,6 @@
 //! The tables of the documents whose experiments are repeated here, as they were published there.
 
-use crate::experiment::Table;
+use crate::experiment::table::Table;
 
 /// A published table.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use super::configuration::Configuration;
 use super::engine::EngineName;
 use super::incident::Incident;
 use super::units::{Bytes, HotSet, WriteRate};
+use crate::experiment::Earlier;
 use crate::parsing::{above_zero, at_least_one};
-use crate::report::Earlier;
 
 /// The arguments of the experiment. The default values are those of RocksDB's published experiment,
 /// unless `--preset` or `--quick` selects others.

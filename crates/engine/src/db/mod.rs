@@ -12,6 +12,7 @@ mod creating_families;
 mod database;
 mod destroy;
 mod dump_statistics;
+mod embedding;
 mod entries;
 mod families;
 mod forms;

@@ -96,6 +96,22 @@ impl OpenOptions {
         self.recorded_objects = named.map(|(kind, name)| (kind, name.to_owned())).collect();
     }
 
+    /// Registers the objects of `other` whose names are not registered yet.
+    pub(crate) fn add_objects(&mut self, other: &Self) {
+        /// Appends the objects with new names.
+        fn add<T: Clone, N: PartialEq>(known: &mut Vec<T>, new: &[T], name: impl Fn(&T) -> N) {
+            for object in new {
+                if !known.iter().any(|known| name(known) == name(object)) {
+                    known.push(object.clone());
+                }
+            }
+        }
+        add(&mut self.comparators, &other.comparators, |it| it.name().to_owned());
+        add(&mut self.merge_operators, &other.merge_operators, |it| it.name().to_owned());
+        add(&mut self.prefix_extractors, &other.prefix_extractors, PrefixExtractor::name);
+        add(&mut self.compaction_filters, &other.compaction_filters, |it| it.name().to_owned());
+    }
+
     fn find_merge_operator(&self, name: &str) -> Option<MergeOperator> {
         let own = self.merge_operators.iter().find(|operator| operator.name() == name);
         own.cloned().or_else(|| MergeOperator::built_in(name))

@@ -1,0 +1,101 @@
+//! Options of tables.
+
+use std::collections::BTreeMap;
+use std::ffi::{CString, c_char};
+use std::sync::Arc;
+
+use tailwater::BlockCache;
+use tailwater::options::{BlockBasedTableOptions, FilterPolicy, ObjectName, OptionTable};
+
+use crate::boundary::{Failure, entry, give};
+use crate::cache::rocksdb_cache_t;
+use crate::filter_policy::rocksdb_filterpolicy_t;
+use crate::marks::{Marked, Marks};
+use crate::options::text_of;
+
+/// Options of tables, and their cache.
+#[derive(Default)]
+pub(crate) struct rocksdb_block_based_table_options_t {
+    pub(crate) options: BlockBasedTableOptions,
+    pub(crate) block_cache: Option<Arc<BlockCache>>,
+    pub(crate) marks: Marks,
+    texts: BTreeMap<&'static str, CString>,
+}
+
+impl Marked for rocksdb_block_based_table_options_t {
+    fn marks(&self) -> &Marks {
+        &self.marks
+    }
+}
+
+entry! {
+    fn rocksdb_block_based_options_create() -> *mut rocksdb_block_based_table_options_t {
+        Ok(give(rocksdb_block_based_table_options_t::default()))
+    }
+}
+
+entry! {
+    fn rocksdb_block_based_options_destroy(options: own rocksdb_block_based_table_options_t) {
+        drop(options);
+        Ok(())
+    }
+}
+
+entry! {
+    fn rocksdb_block_based_options_set_block_cache(
+        options: &mut rocksdb_block_based_table_options_t,
+        block_cache: maybe rocksdb_cache_t,
+    ) {
+        options.block_cache = block_cache.map(|cache| Arc::clone(&cache.cache));
+        Ok(())
+    }
+}
+
+entry! {
+    /// The options become the owner of the policy.
+    fn rocksdb_block_based_options_set_filter_policy(
+        options: &mut rocksdb_block_based_table_options_t,
+        filter_policy: own rocksdb_filterpolicy_t,
+    ) {
+        options.options.filter_policy =
+            filter_policy.map_or(FilterPolicy::None, |policy| policy.policy);
+        Ok(())
+    }
+}
+
+entry! {
+    fn rocksdb_block_based_options_set_user_defined_index_factory_from_string(
+        options: &mut rocksdb_block_based_table_options_t,
+        value: bytes[value_len],
+        errptr,
+    ) {
+        let text = str::from_utf8(value).map_err(|error| Failure::invalid(error.to_string()))?;
+        Ok(options.options.set_option("user_defined_index_factory", text)?)
+    }
+}
+
+entry! {
+    fn rocksdb_block_based_options_clear_user_defined_index_factory(
+        options: &mut rocksdb_block_based_table_options_t,
+    ) {
+        options.options.user_defined_index_factory = ObjectName::default();
+        Ok(())
+    }
+}
+
+entry! {
+    fn rocksdb_block_based_options_get_user_defined_index_factory_name(
+        options: *const rocksdb_block_based_table_options_t,
+        name_len: out usize,
+    ) -> *const c_char {
+        // SAFETY: the caller does not use the options otherwise during the call.
+        let options = unsafe { crate::boundary::reference_mut(options.cast_mut(), "options")? };
+        let Some(name) = options.options.user_defined_index_factory.id() else {
+            name_len.set(0);
+            return Ok(std::ptr::null());
+        };
+        let (text, length) = text_of(&mut options.texts, "user_defined_index_factory", name);
+        name_len.set(length);
+        Ok(text)
+    }
+}

@@ -1,0 +1,128 @@
+//! Manual compactions.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use tailwater::{ColumnFamily, CompactRangeOptions};
+
+use crate::boundary::{Class, Failure, Outcome, entry, give};
+use crate::database::rocksdb_t;
+use crate::families::rocksdb_column_family_handle_t;
+use crate::marks::{Marked, Marks};
+
+/// Options of a manual compaction.
+#[derive(Default)]
+pub(crate) struct rocksdb_compactoptions_t {
+    pub(crate) options: CompactRangeOptions,
+    pub(crate) marks: Marks,
+    /// Has no effect: a manual compaction never excludes others.
+    pub(crate) exclusive: bool,
+}
+
+impl Marked for rocksdb_compactoptions_t {
+    fn marks(&self) -> &Marks {
+        &self.marks
+    }
+}
+
+entry! {
+    fn rocksdb_compactoptions_create() -> *mut rocksdb_compactoptions_t {
+        Ok(give(rocksdb_compactoptions_t::default()))
+    }
+}
+
+entry! {
+    fn rocksdb_compactoptions_destroy(opt: own rocksdb_compactoptions_t) {
+        drop(opt);
+        Ok(())
+    }
+}
+
+fn compact(
+    db: &rocksdb_t,
+    family: &ColumnFamily,
+    options: Option<&rocksdb_compactoptions_t>,
+    (begin, end): (Option<&[u8]>, Option<&[u8]>),
+) -> Outcome<()> {
+    if db.manual_compaction_pauses.load(Relaxed) > 0 {
+        return Err(Failure::new(Class::ManualCompactionPaused, "it was disabled"));
+    }
+    let default = CompactRangeOptions::default();
+    let options = match options {
+        Some(options) => {
+            options.marks.check(db)?;
+            &options.options
+        }
+        None => &default,
+    };
+    Ok(db.db.compact_range_cf_opt(family, begin, end, options)?)
+}
+
+entry! {
+    fn rocksdb_compact_range(
+        db: shared rocksdb_t,
+        start_key: option[start_key_len],
+        limit_key: option[limit_key_len],
+    ) {
+        compact(db, db.db.default_cf(), None, (start_key, limit_key))
+    }
+}
+
+entry! {
+    fn rocksdb_compact_range_cf(
+        db: shared rocksdb_t,
+        column_family: shared rocksdb_column_family_handle_t,
+        start_key: option[start_key_len],
+        limit_key: option[limit_key_len],
+    ) {
+        compact(db, &column_family.family, None, (start_key, limit_key))
+    }
+}
+
+entry! {
+    fn rocksdb_compact_range_opt(
+        db: shared rocksdb_t,
+        opt: shared rocksdb_compactoptions_t,
+        start_key: option[start_key_len],
+        limit_key: option[limit_key_len],
+    ) {
+        compact(db, db.db.default_cf(), Some(opt), (start_key, limit_key))
+    }
+}
+
+entry! {
+    fn rocksdb_compact_range_cf_opt(
+        db: shared rocksdb_t,
+        column_family: shared rocksdb_column_family_handle_t,
+        opt: shared rocksdb_compactoptions_t,
+        start_key: option[start_key_len],
+        limit_key: option[limit_key_len],
+    ) {
+        compact(db, &column_family.family, Some(opt), (start_key, limit_key))
+    }
+}
+
+entry! {
+    /// Compacts the range at once, as the suggestion asks for it.
+    fn rocksdb_suggest_compact_range(
+        db: shared rocksdb_t,
+        start_key: option[start_key_len],
+        limit_key: option[limit_key_len],
+        errptr,
+    ) {
+        db.ready()?;
+        compact(db, db.db.default_cf(), None, (start_key, limit_key))
+    }
+}
+
+entry! {
+    fn rocksdb_suggest_compact_range_cf(
+        db: shared rocksdb_t,
+        column_family: shared rocksdb_column_family_handle_t,
+        start_key: option[start_key_len],
+        limit_key: option[limit_key_len],
+        errptr,
+    ) {
+        db.ready()?;
+        compact(db, &column_family.family, None, (start_key, limit_key))
+    }
+}

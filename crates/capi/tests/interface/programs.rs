@@ -1,0 +1,45 @@
+//! Programs in C.
+
+use crate::library::run;
+use crate::signatures::root;
+
+fn program(name: &str) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = root().join(format!("tests/interface/c/{name}.c"));
+    run(name, &source, directory.path());
+}
+
+#[test]
+fn basics() {
+    program("basics");
+}
+
+#[test]
+fn families() {
+    program("families");
+}
+
+#[test]
+fn callbacks() {
+    program("callbacks");
+}
+
+#[test]
+fn batches() {
+    program("batches");
+}
+
+#[test]
+fn options() {
+    program("options");
+}
+
+#[test]
+fn errors() {
+    program("errors");
+}
+
+#[test]
+fn files() {
+    program("files");
+}

@@ -1,10 +1,10 @@
 //! Comparators.
 
-use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
+use std::mem;
 use std::sync::Arc;
 
-use tailwater::{Comparator, CustomComparator};
+use tailwater::{Comparator, ForeignComparator, ForeignCompare};
 
 use crate::boundary::{Failure, entry, give};
 use crate::callback::{Destructor, Name, State};
@@ -17,33 +17,6 @@ type Compare =
 pub(crate) struct rocksdb_comparator_t {
     pub(crate) comparator: Comparator,
     pub(crate) marks: Marks,
-}
-
-struct UserComparator {
-    state: State,
-    compare: Compare,
-    name: String,
-}
-
-impl CustomComparator for UserComparator {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    #[inline]
-    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        // SAFETY: the function belongs to this state, and only reads the keys.
-        let order = unsafe {
-            (self.compare)(
-                self.state.pointer(),
-                a.as_ptr().cast(),
-                a.len(),
-                b.as_ptr().cast(),
-                b.len(),
-            )
-        };
-        order.cmp(&0)
-    }
 }
 
 entry! {
@@ -63,7 +36,13 @@ entry! {
         let compare = compare.ok_or_else(|| Failure::invalid("argument compare is NULL"))?;
         let state = State::new(state, destructor);
         let name = state.name(name);
-        let comparator = Comparator::Custom(Arc::new(UserComparator { state, compare, name }));
+        // SAFETY: the types differ only in that the program's function may be called by unsafe code
+        // alone. The engine calls it as it demands: with the state, while that lives, and with
+        // pointers to keys, each followed by its length.
+        let compare = unsafe { mem::transmute::<Compare, ForeignCompare>(compare) };
+        let pointer = state.pointer();
+        let comparator = Arc::new(ForeignComparator::new(name, compare, pointer, state));
+        let comparator = Comparator::Foreign(comparator);
         Ok(give(rocksdb_comparator_t { comparator, marks: Marks::default() }))
     }
 }

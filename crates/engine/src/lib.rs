@@ -123,7 +123,9 @@ pub use tailwater_format::batch;
 #[doc(inline)]
 pub use tailwater_format::batch::{AsColumnFamilyId, WriteBatch};
 #[doc(inline)]
-pub use tailwater_format::comparator::{Comparator, CustomComparator};
+pub use tailwater_format::comparator::{
+    Comparator, CustomComparator, ForeignComparator, ForeignCompare,
+};
 #[doc(inline)]
 pub use tailwater_format::key::Sequence;
 #[doc(inline)]

@@ -2,12 +2,15 @@
 //!
 //! A database's order is part of its format. The order's name is in the MANIFEST and in every
 //! table. A database cannot be opened with an order of another name. The two built-in orders are
-//! variants of [`Comparator`], so that comparisons in a loop are inlined; a user-defined order is a
-//! trait object.
+//! variants of [`Comparator`], so that comparisons in a loop are inlined. A user-defined order is a
+//! trait object or, if a program in another language defines it, a function.
 
+use std::any::Any;
 use std::cmp::Ordering;
+use std::ffi::{c_char, c_int, c_void};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{self, AtomicPtr};
 
 use crate::user_code;
 
@@ -94,6 +97,71 @@ pub trait CustomComparator: Send + Sync {
     }
 }
 
+/// The comparison of an order that a program in another language defines. Its arguments are the
+/// program's state, and two keys, each with its length. Returns a negative number, 0 or a positive
+/// number, as `memcmp` does.
+pub type ForeignCompare =
+    extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
+
+/// An order of user keys that a program in another language defines. A comparison costs one
+/// indirect call. Otherwise like a [`CustomComparator`] that defines nothing but its name and its
+/// comparison.
+///
+/// ```
+/// use std::cmp::Ordering;
+/// use std::ffi::{c_char, c_int, c_void};
+/// use std::sync::Arc;
+/// use tailwater_format::Comparator;
+/// use tailwater_format::comparator::ForeignComparator;
+///
+/// extern "C-unwind" fn shorter_first(
+///     _state: *mut c_void,
+///     _a: *const c_char,
+///     a_length: usize,
+///     _b: *const c_char,
+///     b_length: usize,
+/// ) -> c_int {
+///     a_length as c_int - b_length as c_int
+/// }
+///
+/// let by_length = ForeignComparator::new("by length", shorter_first, std::ptr::null_mut(), ());
+/// let comparator = Comparator::Foreign(Arc::new(by_length));
+/// assert_eq!(comparator.compare(b"b", b"aa"), Ordering::Less);
+/// ```
+pub struct ForeignComparator {
+    compare: ForeignCompare,
+    /// The program's state. Atomic only because any thread may use the pointer.
+    state: AtomicPtr<c_void>,
+    name: String,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+impl ForeignComparator {
+    /// Creates an order. Any thread may call `compare`, with `state`, until `owner` is dropped.
+    pub fn new(
+        name: impl Into<String>,
+        compare: ForeignCompare,
+        state: *mut c_void,
+        owner: impl Any + Send + Sync,
+    ) -> Self {
+        Self { compare, state: AtomicPtr::new(state), name: name.into(), _owner: Box::new(owner) }
+    }
+
+    /// Compares two keys. Not inlined, for the reason that [`compare_by`] gives.
+    #[inline(never)]
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let state = self.state.load(atomic::Ordering::Relaxed);
+        let call = || (self.compare)(state, a.as_ptr().cast(), a.len(), b.as_ptr().cast(), b.len());
+        user_code::call("comparator", || self.name.as_str(), call).cmp(&0)
+    }
+}
+
+impl fmt::Debug for ForeignComparator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ForeignComparator").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
 /// The order of a column family's user keys.
 ///
 /// ```
@@ -113,6 +181,8 @@ pub enum Comparator {
     ReverseBytewise,
     /// A user-defined order.
     Custom(Arc<dyn CustomComparator>),
+    /// An order that a program in another language defines.
+    Foreign(Arc<ForeignComparator>),
 }
 
 impl Comparator {
@@ -131,6 +201,7 @@ impl Comparator {
             Self::Bytewise => "leveldb.BytewiseComparator",
             Self::ReverseBytewise => "rocksdb.ReverseBytewiseComparator",
             Self::Custom(custom) => custom.name(),
+            Self::Foreign(foreign) => &foreign.name,
         }
     }
 
@@ -141,6 +212,7 @@ impl Comparator {
             Self::Bytewise => a.cmp(b),
             Self::ReverseBytewise => b.cmp(a),
             Self::Custom(custom) => compare_by(&**custom, a, b),
+            Self::Foreign(foreign) => foreign.compare(a, b),
         }
     }
 
@@ -152,6 +224,7 @@ impl Comparator {
             Self::Custom(custom) => {
                 called(&**custom, |custom| custom.can_keys_with_different_byte_contents_be_equal())
             }
+            Self::Foreign(_) => None,
         }
     }
 
@@ -175,6 +248,7 @@ impl Comparator {
             Self::Custom(custom) => {
                 called(&**custom, |custom| custom.find_shortest_separator(start, limit));
             }
+            Self::Foreign(_) => {}
         }
     }
 
@@ -190,7 +264,7 @@ impl Comparator {
                 }
             }
             // For the reverse bytewise order, RocksDB does not shorten keys.
-            Self::ReverseBytewise => {}
+            Self::ReverseBytewise | Self::Foreign(_) => {}
             Self::Custom(custom) => called(&**custom, |custom| custom.find_short_successor(key)),
         }
     }

@@ -46,7 +46,11 @@ impl IndexShortening {
             None if self == Self::SeparatorsAndSuccessor => comparator.find_short_successor(out),
             _ => {}
         }
-        if out.len() <= last_user_key.len() && comparator.compare(last_user_key, out).is_lt() {
+        let is_other = out.as_slice() != last_user_key;
+        if is_other
+            && out.len() <= last_user_key.len()
+            && comparator.compare(last_user_key, out).is_lt()
+        {
             // The shortened user key belongs to no record. This trailer sorts before all other
             // trailers of the same user key.
             put_fixed64(out, pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK));

@@ -15,11 +15,13 @@
 
 mod backoff;
 mod errors;
+mod manual;
 mod retries;
 mod working_thread;
 
 use backoff::Backoff;
 pub(crate) use errors::{ErrorState, FailedPart};
+pub(crate) use manual::ManualCompactions;
 pub(crate) use retries::{Attempt, Retries};
 pub(crate) use working_thread::{WorkingThread, is_working_for};
 
@@ -49,6 +51,7 @@ pub(crate) struct Background {
     done: Condvar,
     /// Set when running compactions must stop.
     cancelling: Arc<AtomicBool>,
+    manual: ManualCompactions,
     /// The flushes that lack disk space or file descriptors. Their lock is taken while `state` is
     /// locked, never the reverse.
     flush_retries: Retries,
@@ -128,6 +131,7 @@ impl Background {
             wanted: Condvar::new(),
             done: Condvar::new(),
             cancelling: Arc::default(),
+            manual: ManualCompactions::default(),
             flush_retries: Retries::new(retry_interval_us),
             compaction_retries: Retries::new(retry_interval_us),
         }
@@ -222,6 +226,22 @@ impl Background {
     /// Whether the threads are shutting down.
     pub(crate) fn is_closing(&self) -> bool {
         self.lock().closing
+    }
+
+    /// Returns the compactions that callers request.
+    pub(crate) fn manual(&self) -> &ManualCompactions {
+        &self.manual
+    }
+
+    /// Prevents manual compactions until [`ManualCompactions::enable`] is called, and cancels those
+    /// that run. Waits for their end, unless the caller is part of one.
+    pub(crate) fn disable_manual_compactions(&self, waits: bool) {
+        self.manual.disable();
+        // Wakes those that wait for other compactions.
+        self.done.notify_all();
+        if waits {
+            self.manual.wait_for_end();
+        }
     }
 
     /// Returns the flag that is set when running compactions must stop.
@@ -326,8 +346,13 @@ impl Background {
 
     /// Waits until some compaction ends, for at most [`IDLE`].
     pub(crate) fn wait_for_compaction(&self) {
+        self.wait_for_compaction_for(IDLE);
+    }
+
+    /// Waits until some compaction ends, for at most [`IDLE`] and `longest`.
+    pub(crate) fn wait_for_compaction_for(&self, longest: Duration) {
         let state = self.lock();
-        drop(self.done.wait_timeout(state, IDLE));
+        drop(self.done.wait_timeout(state, IDLE.min(longest)));
     }
 
     /// Prevents compactions from starting, and waits until none runs. Each call must be followed by

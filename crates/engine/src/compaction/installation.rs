@@ -140,5 +140,12 @@ fn new_tables(compaction: &Compaction, outputs: &[NewFile]) -> Vec<Arc<FileMetad
 /// Returns the tables of a move, described as tables of the output level.
 pub(super) fn moved(compaction: &Compaction) -> Vec<NewFile> {
     let level = compaction.output_level as u32;
-    compaction.files().map(|file| NewFile { level, ..file.added().clone() }).collect()
+    compaction
+        .files()
+        .map(|file| NewFile {
+            level,
+            marked_for_compaction: file.is_marked_for_compaction(),
+            ..file.added().clone()
+        })
+        .collect()
 }

@@ -44,8 +44,8 @@ pub(crate) struct Environment {
     pub(crate) snapshots: Vec<Sequence>,
     pub(crate) filter: Option<CompactionFilter>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Becomes true when the job must be cancelled.
-    pub(crate) cancelled: Arc<AtomicBool>,
+    /// The job must be cancelled as soon as one of these is true.
+    pub(crate) cancelled: Vec<Arc<AtomicBool>>,
     /// Indicates when the job must switch to normal priority; `None` if the job always runs at
     /// normal priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,

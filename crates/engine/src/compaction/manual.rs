@@ -1,7 +1,7 @@
 //! Manual compactions, which run on the caller's thread.
 
 use super::claim::Picked;
-use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep};
+use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep, PickContext};
 use super::scheduler::CompactionScheduler;
 use crate::column_family::ColumnFamily;
 use crate::error::{Error, ErrorKind, Result};
@@ -79,10 +79,31 @@ impl CompactionScheduler {
         Ok(())
     }
 
+    /// Marks the tables with a range of keys, both ends included, for compaction to the next level,
+    /// except those of the last non-empty level.
+    pub(crate) fn suggest_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        let suggest = |context: &PickContext<'_>| {
+            for table in picker::tables_to_suggest(context, begin, end) {
+                table.compaction.set_suggested();
+            }
+        };
+        self.with_context(&self.versions.lock(), family, suggest)
+            .ok_or_else(|| self.why_not_compacted(family))?;
+        self.compact_soon();
+        Ok(())
+    }
+
     /// Compacts a range of keys from one level to another. This may take several compactions.
     fn carry_out_step(&self, family: &ColumnFamily, range: ManualRange<'_>) -> Result<()> {
+        let manual = self.context.background.manual();
         let mut begin = range.begin.map(<[u8]>::to_vec);
         loop {
+            manual.check()?;
             let running = self.context.background.begin_compaction()?;
             let range = ManualRange { begin: begin.as_deref(), ..range };
             let mut versions = self.versions.lock_to_claim();

@@ -5,7 +5,7 @@
 //! that turn, but without the lock ([`crate::version::Versions`]).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::LowPriority;
 use super::claim::Claim;
@@ -228,7 +228,7 @@ impl CompactionScheduler {
             snapshots: self.context.shared.snapshots.sequences(),
             filter: self.context.options.open().compaction_filter(family.name()),
             clock: Arc::clone(&self.context.clock),
-            cancelled: Arc::clone(self.context.background.cancelling()),
+            cancelled: self.cancelled(claim),
             low_priority,
         };
         let open_budget = Arc::clone(&self.context.open_files.compactions);
@@ -260,6 +260,16 @@ impl CompactionScheduler {
         let (compaction, version) =
             (Compaction::clone(&claim.compaction), Arc::clone(&claim.version));
         Job { compaction, version, environment, reading, writing }.run()
+    }
+
+    /// Returns the flags of which each cancels a compaction.
+    fn cancelled(&self, claim: &Claim<'_>) -> Vec<Arc<AtomicBool>> {
+        let background = &self.context.background;
+        let mut flags = vec![Arc::clone(background.cancelling())];
+        if claim.compaction.reason == Reason::ManualCompaction {
+            flags.push(Arc::clone(background.manual().disabled()));
+        }
+        flags
     }
 
     /// Whether a compaction may run at low priority: not if a caller waits for the compaction, nor

@@ -240,7 +240,7 @@ fn merge(
         level: shared.compaction.inputs.first().map_or(0, |input| input.level),
         filter: environment.filter.clone(),
         readers: Arc::clone(&shared.reading.readers),
-        cancelled: vec![Arc::clone(&environment.cancelled), Arc::clone(&shared.has_failed)],
+        cancelled: [&environment.cancelled[..], &[Arc::clone(&shared.has_failed)]].concat(),
         low_priority: environment.low_priority.clone().filter(|_| weight == Weight::LowPriority),
     };
     let tombstones = Arc::clone(inputs.tombstones());

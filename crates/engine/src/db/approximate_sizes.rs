@@ -42,8 +42,8 @@ pub struct SizeOptions {
     pub include_blob_files: bool,
     /// Error margin, as a fraction. Let P be the total size of the tables that a range may cover
     /// only in part, and W that of the tables that it covers whole. If P is less than this fraction
-    /// of W, half of P is counted and no index is read. With the default, 0, the indexes are always
-    /// read.
+    /// of W, half of P is counted and no index is read. With a fraction that is not positive, such
+    /// as the default, -1, the indexes are always read.
     pub files_size_error_margin: f64,
 }
 
@@ -60,7 +60,7 @@ impl SizeOptions {
             include_files: true,
             include_memtables: false,
             include_blob_files: false,
-            files_size_error_margin: 0.0,
+            files_size_error_margin: -1.0,
         }
     }
 }

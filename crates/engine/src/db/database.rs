@@ -65,6 +65,12 @@ impl Database {
         end: Option<&[u8]>,
         options: &CompactRangeOptions,
     ) -> Result<()> {
+        let _manual = self.context.background.manual().begin()?;
+        if let (Some(begin), Some(end)) = (begin, end)
+            && family.comparator().compare(begin, end).is_gt()
+        {
+            return Ok(());
+        }
         let compact = || self.compactions.compact_range(family, begin, end, options);
         panics::catch(format!("a compaction of '{}'", family.name()), || {
             if self.context.stall.state().stopped_by().is_some() {
@@ -73,7 +79,17 @@ impl Database {
                 // after the flush.
                 compact()?;
             }
-            self.writes.flush(&[family])?;
+            let memtables = family.super_version();
+            let needs_flush = match (begin, end) {
+                (Some(begin), Some(end)) => {
+                    memtables.memtables().iter().any(|memtable| memtable.overlaps(begin, end))
+                }
+                _ => true,
+            };
+            drop(memtables);
+            if needs_flush {
+                self.writes.flush(&[family])?;
+            }
             compact()?;
             // The compaction may have filled other levels so that they need compaction.
             self.compactions.compact_soon();

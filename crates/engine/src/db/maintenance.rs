@@ -2,7 +2,9 @@
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 
+use crate::background::is_working_for;
 use crate::column_family::ColumnFamily;
 use crate::compaction::CompactRangeOptions;
 use crate::db::{Database, Db};
@@ -31,13 +33,15 @@ impl Db {
         self.database()?.writes.flush(&families.iter().collect::<Vec<_>>())
     }
 
-    /// Flushes memtables, compacts the keys from `begin` to `end`, both inclusive, down to the last
-    /// level, and waits until the compaction is complete. `None` means no bound.
+    /// Flushes memtables that have such keys, compacts the keys from `begin` to `end`, both
+    /// inclusive, down to the last level, and waits until the compaction is complete. `None` means
+    /// no bound. Does nothing if `begin` is after `end`.
     ///
     /// # Errors
     /// The errors of [`Db::flush_cf`]; corruption, with the file, for damaged tables, which stay as
-    /// they are; busy, while compactions are paused. If a compaction filter or merge operator
-    /// panics, the compaction that called it changes nothing, and writes continue.
+    /// they are; busy, while compactions are paused; cancelled, while manual compactions are
+    /// disabled. If a compaction filter or merge operator panics, the compaction that called it
+    /// changes nothing, and writes continue.
     pub fn compact_range_cf_opt(
         &self,
         family: &ColumnFamily,
@@ -47,6 +51,49 @@ impl Db {
     ) -> Result<()> {
         self.check_writable(family)?;
         self.database()?.compact_range(family, begin, end, options)
+    }
+
+    /// Marks the tables that have keys from `begin` to `end`, both inclusive, for compaction to the
+    /// next level, and returns. Tables of the last non-empty level are not marked. `None` means no
+    /// bound. The marks are lost when the database is closed.
+    ///
+    /// # Errors
+    /// Invalid argument, for a column family that was dropped, or was not obtained from this `Db`
+    /// or a clone of it; the error because of which the column family's compactions stopped.
+    pub fn suggest_compact_range_cf(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Result<()> {
+        self.check_writable(family)?;
+        self.database()?.compactions.suggest_range(family, begin, end)
+    }
+
+    /// Disables manual compactions ([`Db::compact_range`]): those that run are cancelled and return
+    /// a cancelled error, as later ones do. Waits until none runs, unless a callback of a
+    /// compaction calls this. Background compactions continue.
+    ///
+    /// Calls are counted: manual compactions are possible again when
+    /// [`Db::enable_manual_compaction`] was called as often.
+    ///
+    /// # Errors
+    /// Read-only, for a handle that was opened for reading.
+    pub fn disable_manual_compaction(&self) -> Result<()> {
+        let context = &self.database()?.context;
+        let waits = !is_working_for(context.shared.opening);
+        context.background.disable_manual_compactions(waits);
+        Ok(())
+    }
+
+    /// Ends the effect of one call of [`Db::disable_manual_compaction`]. Without such a call, does
+    /// nothing.
+    ///
+    /// # Errors
+    /// Read-only, for a handle that was opened for reading.
+    pub fn enable_manual_compaction(&self) -> Result<()> {
+        self.database()?.context.background.manual().enable();
+        Ok(())
     }
 
     /// Ingests either all of the given tables or none. The tables were made outside the database,
@@ -145,6 +192,37 @@ impl Db {
             |family: &ColumnFamily| database.context.errors.stopped_compactions(family.id());
         let families = self.column_families().into_iter();
         families.filter_map(|family| error(&family).map(|error| (family, error))).collect()
+    }
+
+    /// Waits until no column family needs a compaction and none runs, or until `timeout` has
+    /// passed; `None` for no limit. Returns whether all compactions have ended. Does not wait for
+    /// compactions that are disabled or have stopped after an error.
+    ///
+    /// # Errors
+    /// The error after which writes are refused; closed, if the database is closed.
+    pub fn wait_for_compactions(&self, timeout: Option<Duration>) -> Result<bool> {
+        let background = &self.database()?.context.background;
+        let until = timeout.map(|timeout| Instant::now() + timeout);
+        loop {
+            if background.is_closing() {
+                return Err(Error::closed());
+            }
+            if let Some(error) = self.background_error() {
+                return Err(error);
+            }
+            let is_due = |family: &ColumnFamily| {
+                family.compacts_by_itself()
+                    && self.database().is_ok_and(|it| it.compactions.needs_compaction(family))
+            };
+            if self.running_compactions() == 0 && !self.column_families().iter().any(is_due) {
+                return Ok(true);
+            }
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(false);
+            }
+            background.wait_for_compaction_for(left.unwrap_or(Duration::MAX));
+        }
     }
 
     /// Returns the number of running compactions; 0 for a handle that was opened for reading.

@@ -71,8 +71,12 @@ use crate::recovery::{self, LogsReplayed};
 ///   [`column_families`](Self::column_families), [`create_cf`](Self::create_cf),
 ///   [`create_cfs`](Self::create_cfs), [`drop_cf`](Self::drop_cf), [`list_cf`](Self::list_cf)
 /// - flush and compact: [`flush`](Self::flush), [`flush_all`](Self::flush_all),
-///   [`compact_range`](Self::compact_range), [`pause_compactions`](Self::pause_compactions),
+///   [`compact_range`](Self::compact_range),
+///   [`suggest_compact_range_cf`](Self::suggest_compact_range_cf),
+///   [`disable_manual_compaction`](Self::disable_manual_compaction),
+///   [`pause_compactions`](Self::pause_compactions),
 ///   [`needs_compaction`](Self::needs_compaction),
+///   [`wait_for_compactions`](Self::wait_for_compactions),
 ///   [`running_compactions`](Self::running_compactions), [`stall_state`](Self::stall_state)
 /// - bulk load: [`ingest_external_file`](Self::ingest_external_file),
 ///   [`ingest_external_files`](Self::ingest_external_files)
@@ -90,6 +94,8 @@ use crate::recovery::{self, LogsReplayed};
 /// - errors: [`background_error`](Self::background_error), [`resume`](Self::resume),
 ///   [`left_out`](Self::left_out), [`warnings`](Self::warnings),
 ///   [`options_without_effect`](Self::options_without_effect)
+/// - embed in other languages: [`add_objects`](Self::add_objects),
+///   [`write_to_log`](Self::write_to_log), [`identity`](Self::identity)
 /// - remove: [`destroy`](Self::destroy)
 ///
 /// These methods use the column family `default` and default options. For those that can use

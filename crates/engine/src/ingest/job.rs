@@ -12,7 +12,7 @@ use super::arrival::Arrival;
 use super::external_file::ExternalFile;
 use super::ingester::Ingester;
 use super::options::{ExternalFiles, IngestOptions, IngestedFile};
-use super::overlap::{self, Overlaps};
+use super::overlap::Overlaps;
 use super::place::{FamilyContext, Placement};
 use crate::background::FailedPart;
 use crate::column_family::ColumnFamily;
@@ -181,7 +181,7 @@ impl Ingester {
             let source = job.family.super_version();
             let in_the_way = job.files.iter().find(|file| {
                 let mut memtables = source.memtables().iter();
-                memtables.any(|memtable| overlap::with_memtable(file, memtable))
+                memtables.any(|memtable| memtable.overlaps(file.begin(), file.end()))
             });
             match in_the_way {
                 Some(file) if !job.options.allow_blocking_flush => {

@@ -13,7 +13,6 @@ use tailwater_io::Purpose;
 
 use super::external_file::ExternalFile;
 use crate::error::Result;
-use crate::memtable::{self, MemTable};
 use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::table::{FileMetadata, ReadPlan, ReadProfile, TableCache, TableIterator};
 
@@ -61,18 +60,6 @@ fn has_any(file: &ExternalFile, tables: &TableCache, table: &Arc<FileMetadata>) 
     iterator.seek(&first_of(file.begin()))?;
     let key = key::user_key(iterator.key());
     Ok(iterator.valid() && comparator.compare(key, file.end()).is_le())
-}
-
-/// Whether a memtable has records or range tombstones in the key range of a file.
-pub(super) fn with_memtable(file: &ExternalFile, memtable: &MemTable) -> bool {
-    let tombstones = memtable.tombstones();
-    if tombstones.is_some_and(|tombstones| tombstones.overlaps(file.begin(), file.end())) {
-        return true;
-    }
-    let mut cursor = memtable::Cursor::default();
-    cursor.seek(memtable, &first_of(file.begin()));
-    let is_within = |key: &[u8]| memtable.comparator().compare(key, file.end()).is_le();
-    cursor.valid() && is_within(key::user_key(cursor.key(memtable)))
 }
 
 fn tombstones_overlap(tombstones: &FragmentedRangeTombstones, file: &ExternalFile) -> bool {

@@ -37,7 +37,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use tailwater_format::Comparator;
-use tailwater_format::key::{MAX_SEQUENCE, Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
+use tailwater_format::key::{
+    MAX_SEQUENCE, Sequence, TRAILER_LENGTH, ValueType, pack_trailer, put_internal_key, user_key,
+};
 use tailwater_io::thread::ordinal;
 
 use crate::epoch::heavy;
@@ -237,6 +239,19 @@ impl MemTable {
     #[inline]
     pub(crate) fn tombstones(&self) -> Option<Arc<TombstoneLayers>> {
         self.tombstones.layers()
+    }
+
+    /// Whether there are entries or range deletions of user keys from `begin` to `end`, both
+    /// inclusive.
+    pub(crate) fn overlaps(&self, begin: &[u8], end: &[u8]) -> bool {
+        if self.tombstones().is_some_and(|tombstones| tombstones.overlaps(begin, end)) {
+            return true;
+        }
+        let mut first = Vec::new();
+        put_internal_key(&mut first, begin, pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK));
+        let mut cursor = Cursor::default();
+        cursor.seek(self, &first);
+        cursor.valid() && self.comparator().compare(user_key(cursor.key(self)), end).is_le()
     }
 
     /// Whether there are neither point entries nor range deletions.

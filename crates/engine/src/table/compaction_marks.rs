@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct CompactionMarks {
     is_claimed: AtomicBool,
     is_settled: AtomicBool,
+    is_suggested: AtomicBool,
 }
 
 impl CompactionMarks {
@@ -19,6 +20,16 @@ impl CompactionMarks {
     /// Sets whether the table is an input of a running compaction, under the same lock.
     pub(crate) fn set_claimed(&self, is_claimed: bool) {
         self.is_claimed.store(is_claimed, Ordering::Relaxed);
+    }
+
+    /// Whether a compaction of the table was suggested.
+    pub(crate) fn is_suggested(&self) -> bool {
+        self.is_suggested.load(Ordering::Relaxed)
+    }
+
+    /// Records that a compaction of the table was suggested.
+    pub(crate) fn set_suggested(&self) {
+        self.is_suggested.store(true, Ordering::Relaxed);
     }
 
     /// Whether another compaction of the table to its own level would not change it. This is so if

@@ -76,6 +76,12 @@ impl FileStatistics {
 }
 
 impl FileMetadata {
+    /// Whether a compaction of the table to the next level is due whatever the sizes of the levels
+    /// are: the MANIFEST says so, or it was suggested.
+    pub(crate) fn is_marked_for_compaction(&self) -> bool {
+        self.added.marked_for_compaction || self.compaction.is_suggested()
+    }
+
     /// Creates the metadata of a table that is not yet open.
     pub(crate) fn new(added: NewFile) -> Self {
         let file = TableFile {

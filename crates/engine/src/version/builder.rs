@@ -169,7 +169,8 @@ fn check_bounds(comparator: &Comparator, files: &[Arc<FileMetadata>]) -> Result<
                 file.number()
             ));
         }
-        if key::compare_internal(comparator, file.smallest(), file.largest()).is_gt() {
+        let [smallest, largest] = bounds;
+        if smallest != largest && key::compare_internal(comparator, smallest, largest).is_gt() {
             return Err(format!("has the bounds of table {} in the wrong order", file.number()));
         }
     }

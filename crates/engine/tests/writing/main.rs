@@ -33,6 +33,7 @@ mod ingestion;
 mod installations;
 mod logs;
 mod lost_locks;
+mod manual_compactions;
 mod opening;
 mod owners;
 mod panics;

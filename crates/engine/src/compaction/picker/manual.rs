@@ -12,6 +12,8 @@
 //! Source: `CompactRangeInternal` in `db/db_impl/db_impl_compaction_flush.cc`,
 //! `PickCompactionForCompactRange` in `db/compaction/compaction_picker.cc`.
 
+use std::sync::Arc;
+
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};
 
 use crate::compaction::picker::PickContext;
@@ -20,6 +22,7 @@ use crate::compaction::picker::inputs::{Busy, Inputs};
 use crate::compaction::picker::key_range::{Bounds, KeyRange};
 use crate::compaction::picker::tree::{Files, Tree, total_size};
 use crate::options::CompactionStyle;
+use crate::table::FileMetadata;
 use crate::version::{Compaction, Reason};
 
 /// The range to compact. Universal and FIFO compaction ignore the range and compact all tables.
@@ -106,6 +109,20 @@ pub(crate) fn first_step(
         CompactionStyle::Fifo => Some(ManualStep { input_level: 0, output_level: 0 }),
         CompactionStyle::None => None,
     }
+}
+
+/// Returns the tables that overlap the user keys from `begin` to `end`, both inclusive, except
+/// those of the last non-empty level.
+pub(crate) fn tables_to_suggest<'a>(
+    context: &PickContext<'a>,
+    begin: Option<&[u8]>,
+    end: Option<&[u8]>,
+) -> Vec<&'a Arc<FileMetadata>> {
+    let tree = Tree::new(context);
+    let bounds = InternalBounds::new(begin, end);
+    (0..tree.non_empty_levels.saturating_sub(1))
+        .flat_map(|level| tree.overlapping(level, bounds.bounds()))
+        .collect()
 }
 
 /// Returns the step after the step `done`; `None` if `done` was the last.

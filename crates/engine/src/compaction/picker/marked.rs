@@ -19,11 +19,11 @@ fn free_files(version: &Version, level_count: usize) -> impl Iterator<Item = Mar
     files.filter(|(_, file)| !file.compaction.is_claimed())
 }
 
-/// Returns the tables that have the flag `marked_for_compaction`, are not being compacted and are
-/// not in the last non-empty level.
+/// Returns the tables that are marked for compaction ([`FileMetadata::is_marked_for_compaction`]),
+/// are not being compacted and are not in the last non-empty level.
 pub(super) fn marked_by_themselves(version: &Version) -> impl Iterator<Item = Marked<'_>> {
     let levels = non_empty_levels(version).saturating_sub(1).max(1);
-    free_files(version, levels).filter(|(_, file)| file.added().marked_for_compaction)
+    free_files(version, levels).filter(|(_, file)| file.is_marked_for_compaction())
 }
 
 /// Returns the first second at which something that happened at `time_s`, in seconds since 1970, is

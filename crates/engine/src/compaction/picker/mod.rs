@@ -61,7 +61,9 @@ pub(crate) use finish::output_path;
 pub(crate) use key_range::compare_bounds;
 pub(crate) use level_targets::LevelTargets;
 pub use manual::BottommostRewrite;
-pub(crate) use manual::{ManualPick, ManualRange, ManualStep, first_step, next_step, pick_range};
+pub(crate) use manual::{
+    ManualPick, ManualRange, ManualStep, first_step, next_step, pick_range, tables_to_suggest,
+};
 pub(crate) use pressure::{is_behind, pending_compaction_bytes};
 pub(crate) use round_robin::next_cursor;
 pub(crate) use scores::level_scores;

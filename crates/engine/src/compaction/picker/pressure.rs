@@ -11,8 +11,7 @@ use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::stall::many_level_0_tables;
 use crate::version::Version;
 
-/// If at least this many tables have the flag `marked_for_compaction`, compactions run
-/// concurrently.
+/// If at least this many tables are marked for compaction, compactions run concurrently.
 const MARKED_TABLES: usize = 2;
 
 /// Under leveled compaction, estimates how many bytes compactions must process until every level is

@@ -33,7 +33,7 @@ impl Tree<'_> {
             CompactionPriority::MinOverlappingRatio => {
                 let ratios = self.overlapping_ratios(level);
                 places.sort_by(|&a, &b| {
-                    let rank = |at: usize| (!files[at].added().marked_for_compaction, ratios[at]);
+                    let rank = |at: usize| (!files[at].is_marked_for_compaction(), ratios[at]);
                     let (left, right) = (files[a].smallest(), files[b].smallest());
                     let by_key = || key::compare_internal(self.context.comparator, left, right);
                     rank(a).cmp(&rank(b)).then_with(by_key)

@@ -290,7 +290,7 @@ impl Scene {
                 snapshots: self.snapshots.clone(),
                 filter: self.filter.clone(),
                 clock,
-                cancelled: Arc::clone(&self.cancelled),
+                cancelled: vec![Arc::clone(&self.cancelled)],
                 low_priority: self.low_priority.clone(),
             },
             reading: InputSettings {

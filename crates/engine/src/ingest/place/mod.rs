@@ -112,14 +112,14 @@ impl FamilyContext<'_> {
         let (level, hides) =
             if only_level_0 { (0, true) } else { self.deepest_level(file, rules.below, overlaps)? };
         let is_numbered = hides || rules.numbers_all;
+        if self.options.fail_if_not_bottommost_level && level + 1 < self.levels {
+            let message = format!("the file fits in level {level}, but not in the last level");
+            return Err(Error::new(ErrorKind::Busy, message).in_file(&file.path));
+        }
         if is_numbered && !self.options.allow_global_seqno {
             let message = "the file hides existing data or is hidden from snapshots, and needs a \
                  sequence number, which allow_global_seqno forbids";
             return Err(Error::invalid_argument(message).in_file(&file.path));
-        }
-        if self.options.fail_if_not_bottommost_level && level + 1 < self.levels {
-            let message = format!("the file fits in level {level}, but not in the last level");
-            return Err(Error::new(ErrorKind::Busy, message).in_file(&file.path));
         }
         Ok(Placement { level, sequence: if is_numbered { last_sequence + 1 } else { 0 } })
     }

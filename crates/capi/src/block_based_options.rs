@@ -5,9 +5,9 @@ use std::ffi::{CString, c_char};
 use std::sync::Arc;
 
 use tailwater::BlockCache;
-use tailwater::options::{BlockBasedTableOptions, FilterPolicy, ObjectName, OptionTable};
+use tailwater::options::{BlockBasedTableOptions, FilterPolicy, ObjectName};
 
-use crate::boundary::{Failure, entry, give};
+use crate::boundary::{Class, Failure, entry, give};
 use crate::cache::rocksdb_cache_t;
 use crate::filter_policy::rocksdb_filterpolicy_t;
 use crate::marks::{Marked, Marks};
@@ -69,8 +69,13 @@ entry! {
         value: bytes[value_len],
         errptr,
     ) {
-        let text = str::from_utf8(value).map_err(|error| Failure::invalid(error.to_string()))?;
-        Ok(options.options.set_option("user_defined_index_factory", text)?)
+        if !value.is_empty() {
+            let name = value.escape_ascii();
+            let message = format!("there is no user-defined index '{name}'");
+            return Err(Failure::new(Class::NotSupported, message));
+        }
+        options.options.user_defined_index_factory = ObjectName::default();
+        Ok(())
     }
 }
 

@@ -22,7 +22,7 @@ entry! {
 }
 
 entry! {
-    /// Logs are always copied as far as they are needed, so their size does not matter.
+    /// The memtables are always flushed, as they are in RocksDB if the size is 0.
     fn rocksdb_checkpoint_create(
         checkpoint: shared rocksdb_checkpoint_t,
         checkpoint_dir: text,

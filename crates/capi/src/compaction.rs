@@ -1,10 +1,8 @@
 //! Manual compactions.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use tailwater::{ColumnFamily, CompactRangeOptions};
 
-use crate::boundary::{Class, Failure, Outcome, entry, give};
+use crate::boundary::{Outcome, entry, give};
 use crate::database::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
 use crate::marks::{Marked, Marks};
@@ -43,9 +41,6 @@ fn compact(
     options: Option<&rocksdb_compactoptions_t>,
     (begin, end): (Option<&[u8]>, Option<&[u8]>),
 ) -> Outcome<()> {
-    if db.manual_compaction_pauses.load(Relaxed) > 0 {
-        return Err(Failure::new(Class::ManualCompactionPaused, "it was disabled"));
-    }
     let default = CompactRangeOptions::default();
     let options = match options {
         Some(options) => {
@@ -102,7 +97,6 @@ entry! {
 }
 
 entry! {
-    /// Compacts the range at once, as the suggestion asks for it.
     fn rocksdb_suggest_compact_range(
         db: shared rocksdb_t,
         start_key: option[start_key_len],
@@ -110,7 +104,7 @@ entry! {
         errptr,
     ) {
         db.ready()?;
-        compact(db, db.db.default_cf(), None, (start_key, limit_key))
+        Ok(db.db.suggest_compact_range_cf(db.db.default_cf(), start_key, limit_key)?)
     }
 }
 
@@ -123,6 +117,6 @@ entry! {
         errptr,
     ) {
         db.ready()?;
-        compact(db, &column_family.family, None, (start_key, limit_key))
+        Ok(db.db.suggest_compact_range_cf(&column_family.family, start_key, limit_key)?)
     }
 }

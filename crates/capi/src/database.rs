@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{c_char, c_uchar, c_void};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use tailwater::Db;
 use tailwater_io::sync::Mutex;
@@ -14,8 +13,6 @@ use crate::marks::{Marked, Marks};
 pub(crate) struct rocksdb_t {
     pub(crate) db: Db,
     pub(crate) marks: Marks,
-    /// Number of calls of `rocksdb_disable_manual_compaction` that were not undone.
-    pub(crate) manual_compaction_pauses: AtomicU32,
     /// The functions without effect that the LOG has lines of.
     noted: Mutex<BTreeSet<&'static str>>,
 }
@@ -28,12 +25,7 @@ impl Marked for rocksdb_t {
 
 impl rocksdb_t {
     pub(crate) fn new(db: Db) -> Self {
-        Self {
-            db,
-            marks: Marks::default(),
-            manual_compaction_pauses: AtomicU32::new(0),
-            noted: Mutex::default(),
-        }
+        Self { db, marks: Marks::default(), noted: Mutex::default() }
     }
 
     /// Checks whether a function without implementation was called on this database. The first
@@ -99,16 +91,13 @@ entry! {
 
 entry! {
     fn rocksdb_disable_manual_compaction(db: shared rocksdb_t) {
-        db.manual_compaction_pauses.fetch_add(1, Relaxed);
-        Ok(())
+        Ok(db.db.disable_manual_compaction()?)
     }
 }
 
 entry! {
     fn rocksdb_enable_manual_compaction(db: shared rocksdb_t) {
-        let pauses = &db.manual_compaction_pauses;
-        let _ = pauses.fetch_update(Relaxed, Relaxed, |count| count.checked_sub(1));
-        Ok(())
+        Ok(db.db.enable_manual_compaction()?)
     }
 }
 

@@ -26,14 +26,14 @@ impl Default for rocksdb_envoptions_t {
         Self {
             allow_fallocate: true,
             bytes_per_sync: 0,
-            compaction_readahead_size: 0,
+            compaction_readahead_size: 2 << 20,
             fallocate_with_keep_size: true,
             fd_cloexec: true,
             strict_bytes_per_sync: false,
             use_direct_reads: false,
             use_direct_writes: false,
             use_mmap_reads: false,
-            use_mmap_writes: true,
+            use_mmap_writes: false,
             writable_file_max_buffer_size: 1 << 20,
             marks: Marks::default(),
         }

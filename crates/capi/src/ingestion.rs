@@ -3,9 +3,9 @@
 use std::ffi::c_char;
 use std::path::Path;
 
-use tailwater::{ColumnFamily, IngestOptions};
+use tailwater::{ColumnFamily, ErrorKind, IngestOptions};
 
-use crate::boundary::{Outcome, entry, give, list, text};
+use crate::boundary::{Class, Failure, Outcome, entry, give, list, text};
 use crate::database::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
 use crate::marks::{Marked, Marks};
@@ -56,8 +56,12 @@ unsafe fn ingest(
         // SAFETY: see above.
         .map(|&file| Ok(path(unsafe { text(file, "file_list")? })))
         .collect::<Outcome<Vec<&Path>>>()?;
-    db.db.ingest_external_file_cf_opts(family, &paths, &options.options)?;
-    Ok(())
+    let ingested = db.db.ingest_external_file_cf_opts(family, &paths, &options.options);
+    ingested.map(drop).map_err(|error| match error.kind() {
+        // Another level than the last is needed.
+        ErrorKind::Busy => Failure::from(error).with_class(Class::TryAgain),
+        _ => error.into(),
+    })
 }
 
 entry! {

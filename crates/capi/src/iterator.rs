@@ -34,7 +34,11 @@ impl Returned for rocksdb_slice_t {
 pub(crate) struct rocksdb_iterator_t {
     iterator: Option<DbIterator>,
     failure: Option<Failure>,
+    /// Whether the iterator has a position: programs ask before each step.
+    is_valid: bool,
     marks: Marks,
+    /// Keeps the column family, so that the iterator can be refreshed after the family was dropped.
+    _family: Option<ColumnFamily>,
 }
 
 impl Marked for rocksdb_iterator_t {
@@ -44,22 +48,23 @@ impl Marked for rocksdb_iterator_t {
 }
 
 impl rocksdb_iterator_t {
-    fn new(created: Outcome<DbIterator>) -> Self {
+    fn new(created: Outcome<DbIterator>, family: Option<&ColumnFamily>) -> Self {
         let (iterator, failure) = match created {
             Ok(iterator) => (Some(iterator), None),
             Err(failure) => (None, Some(failure)),
         };
-        Self { iterator, failure, marks: Marks::default() }
+        let is_valid = false;
+        Self { iterator, failure, is_valid, marks: Marks::default(), _family: family.cloned() }
     }
 
     /// Returns an iterator that shows nothing but a failure.
     pub(crate) fn failed(failure: Failure) -> Self {
-        Self::new(Err(failure))
+        Self::new(Err(failure), None)
     }
 
     #[inline]
     fn valid(&self) -> bool {
-        self.failure.is_none() && self.iterator.as_ref().is_some_and(DbIterator::valid)
+        self.is_valid
     }
 
     #[inline]
@@ -76,7 +81,18 @@ impl rocksdb_iterator_t {
     #[inline]
     fn seek(&mut self, seek: impl FnOnce(&mut DbIterator) -> tailwater::Result<()>) {
         let Some(iterator) = &mut self.iterator else { return };
-        self.failure = seek(iterator).err().map(Failure::from);
+        match seek(iterator) {
+            Ok(()) => {
+                self.is_valid = iterator.valid();
+                if self.failure.is_some() {
+                    self.failure = None;
+                }
+            }
+            Err(error) => {
+                self.is_valid = false;
+                self.failure = Some(error.into());
+            }
+        }
     }
 
     /// Moves the iterator from its position to the next one.
@@ -92,8 +108,9 @@ fn create(
     db: &rocksdb_t,
     options: &rocksdb_readoptions_t,
     family: &ColumnFamily,
-) -> Outcome<DbIterator> {
-    Ok(db.db.raw_iterator_cf_opt(family, &*options.ready(db)?)?)
+) -> *mut rocksdb_iterator_t {
+    let created = || Ok(db.db.raw_iterator_cf_opt(family, &*options.ready(db)?)?);
+    give(rocksdb_iterator_t::new(created(), Some(family)))
 }
 
 entry! {
@@ -101,7 +118,7 @@ entry! {
         db: shared rocksdb_t,
         options: &rocksdb_readoptions_t,
     ) -> *mut rocksdb_iterator_t {
-        Ok(give(rocksdb_iterator_t::new(create(db, options, db.db.default_cf()))))
+        Ok(create(db, options, db.db.default_cf()))
     }
 }
 
@@ -111,7 +128,7 @@ entry! {
         options: &rocksdb_readoptions_t,
         column_family: shared rocksdb_column_family_handle_t,
     ) -> *mut rocksdb_iterator_t {
-        Ok(give(rocksdb_iterator_t::new(create(db, options, &column_family.family))))
+        Ok(create(db, options, &column_family.family))
     }
 }
 
@@ -134,12 +151,13 @@ entry! {
         let mut options = opts.ready(db)?.into_owned();
         options.snapshot.get_or_insert_with(|| db.db.snapshot());
         let created = families
-            .into_iter()
+            .iter()
             .map(|handle| db.db.raw_iterator_cf_opt(&handle.family, &options))
             .collect::<tailwater::Result<Vec<_>>>()?;
-        for (at, iterator) in created.into_iter().enumerate() {
+        for (at, (iterator, handle)) in created.into_iter().zip(families).enumerate() {
+            let iterator = rocksdb_iterator_t::new(Ok(iterator), Some(&handle.family));
             // SAFETY: the caller passes an array of this length.
-            unsafe { Out::new(iterators.add(at)) }.set(give(rocksdb_iterator_t::new(Ok(iterator))));
+            unsafe { Out::new(iterators.add(at)) }.set(give(iterator));
         }
         Ok(())
     }
@@ -243,6 +261,7 @@ entry! {
             let failure = iter.failure.clone();
             failure.unwrap_or_else(|| Failure::new(Class::Aborted, "there is no iterator"))
         })?;
+        iter.is_valid = false;
         iterator.refresh()?;
         iter.failure = None;
         Ok(())

@@ -63,6 +63,7 @@ mod sst_file_writer;
 mod statistics;
 mod ticker_names;
 mod values;
+mod wait_for_compact;
 mod wal_iterator;
 mod write_options;
 mod writing;

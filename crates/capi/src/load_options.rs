@@ -2,10 +2,9 @@
 
 use std::ffi::c_char;
 
-use tailwater::OpenOptions;
-use tailwater::options;
+use tailwater::{ErrorKind, OpenOptions, options};
 
-use crate::boundary::{Failure, copy_list, copy_text, entry, give, list, owned};
+use crate::boundary::{Class, Failure, copy_list, copy_text, entry, give, list, owned};
 use crate::cache::rocksdb_cache_t;
 use crate::env::rocksdb_env_t;
 use crate::open::{free_texts, path};
@@ -48,7 +47,10 @@ entry! {
         num_column_families.set(0);
         column_family_names.set(std::ptr::null_mut());
         column_family_options.set(std::ptr::null_mut());
-        let loaded = OpenOptions::load(path(db_path))?;
+        let loaded = OpenOptions::load(path(db_path)).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Failure::from(error).with_class(Class::NotFound),
+            _ => error.into(),
+        })?;
         let mut names = Vec::new();
         let mut families = Vec::new();
         for name in loaded.column_families() {
@@ -83,7 +85,7 @@ entry! {
             free_texts(list_column_family_names, len);
             let options = list(list_column_family_options.cast_const(), len, "list");
             for &options in options.unwrap_or_default() {
-                drop(owned(options));
+                drop(owned(options, "list"));
             }
             crate::boundary::release(list_column_family_options.cast());
         }

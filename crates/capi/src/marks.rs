@@ -195,7 +195,18 @@ macro_rules! stored {
     };
 }
 
-stored!(u8, i32, u32, i64, u64, usize);
+stored!(i32, u32, i64, u64, usize);
+
+/// A flag: any nonzero byte is true.
+impl Stored for u8 {
+    fn to_bits(self) -> u64 {
+        (self != 0).into()
+    }
+
+    fn from_bits(bits: u64) -> Self {
+        (bits != 0).into()
+    }
+}
 
 impl Stored for f64 {
     fn to_bits(self) -> u64 {

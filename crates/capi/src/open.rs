@@ -62,6 +62,10 @@ fn open(
                 check_logs(directory, &open)?;
             }
             let db = Db::open_read_only(directory, &open).map_err(|error| match error.kind() {
+                // As in RocksDB, which only checks for a database if it may not create one.
+                ErrorKind::NotFound if options.database.create_if_missing => {
+                    Failure::from(error).with_class(Class::PathNotFound)
+                }
                 ErrorKind::NotFound => Failure::from(error).with_class(Class::NotFound),
                 _ => error.into(),
             })?;
@@ -269,8 +273,12 @@ entry! {
     fn rocksdb_destroy_db(options: &rocksdb_options_t, name: text, errptr) {
         let mut open = OpenOptions::default();
         options.add_to(&mut open, None);
-        match Db::destroy(path(name), &open) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        let directory = path(name);
+        match Db::destroy(directory, &open) {
+            // Without this file there is no database, although another one may have tables here.
+            Err(error) if open.storage().metadata(&directory.join("CURRENT")).is_ok() => {
+                Err(error.into())
+            }
             _ => Ok(()),
         }
     }

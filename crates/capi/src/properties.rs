@@ -3,8 +3,9 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use tailwater::ColumnFamily;
+use tailwater::options::{DbOptions, OptionTable, TailwaterOptions};
 
-use crate::boundary::{Failure, Outcome, copy_text, entry, texts};
+use crate::boundary::{Class, Failure, Outcome, copy_text, entry, texts};
 use crate::database::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
 use crate::read_options::rocksdb_readoptions_t;
@@ -16,9 +17,16 @@ fn property(db: &rocksdb_t, family: &ColumnFamily, name: &CStr) -> Outcome<*mut 
     Ok(value.map_or(std::ptr::null_mut(), |value| copy_text(&value)))
 }
 
+/// Properties that are texts in RocksDB although they are numbers: the beginnings of their names.
+const TEXTS: [&str; 2] = ["rocksdb.num-files-at-level", "rocksdb.compression-ratio-at-level"];
+
 /// Returns a property that is a number.
 fn number(db: &rocksdb_t, family: &ColumnFamily, name: &CStr) -> Option<u64> {
-    db.db.property_value_cf(family, name.to_str().ok()?).ok()??.parse().ok()
+    let name = name.to_str().ok()?;
+    if TEXTS.iter().any(|text| name.starts_with(text)) {
+        return None;
+    }
+    db.db.property_value_cf(family, name).ok()??.parse().ok()
 }
 
 entry! {
@@ -63,6 +71,11 @@ entry! {
     }
 }
 
+/// Whether these options have one with this name that can be changed in an open database.
+fn is_changeable<T: OptionTable>(name: &str) -> bool {
+    T::table().iter().any(|option| option.name == name && option.mutability.is_mutable())
+}
+
 /// Returns the options of two parallel arrays: names and values.
 ///
 /// # Safety
@@ -74,6 +87,9 @@ unsafe fn options<'a>(
 ) -> Outcome<Vec<(&'a str, &'a str)>> {
     // SAFETY: see above.
     let (keys, values) = unsafe { (texts(keys, count, "keys")?, texts(values, count, "values")?) };
+    if keys.is_empty() {
+        return Err(Failure::invalid("empty input"));
+    }
     let utf8 = |text: &'a CStr| {
         text.to_str().map_err(|error| Failure::invalid(format!("{text:?}: {error}")))
     };
@@ -122,6 +138,12 @@ entry! {
         db.ready()?;
         // SAFETY: the caller passes arrays of this length.
         let changes = unsafe { options(count, keys, values)? };
+        for (name, _) in &changes {
+            if !is_changeable::<DbOptions>(name) && !is_changeable::<TailwaterOptions>(name) {
+                let message = format!("Unrecognized option: {name}");
+                return Err(Failure::new(Class::NotFound, message));
+            }
+        }
         Ok(db.db.set_database_options(&changes)?)
     }
 }

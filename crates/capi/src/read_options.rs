@@ -20,6 +20,8 @@ pub(crate) struct rocksdb_readoptions_t {
     pub(crate) background_purge: bool,
     /// The snapshot to read. These options do not keep it.
     snapshot: Option<Weak<Snapshot>>,
+    /// Whether seeks find all keys, which they do in a total order as well.
+    auto_prefix_mode: bool,
 }
 
 impl Marked for rocksdb_readoptions_t {
@@ -34,14 +36,17 @@ impl rocksdb_readoptions_t {
     pub(crate) fn ready(&self, db: &rocksdb_t) -> Outcome<Cow<'_, ReadOptions>> {
         db.ready()?;
         self.marks.check(db)?;
-        match &self.snapshot {
-            None => Ok(Cow::Borrowed(&self.options)),
-            Some(snapshot) => {
-                let released = || Failure::invalid("the snapshot was released");
-                let snapshot = snapshot.upgrade().ok_or_else(released)?;
-                Ok(Cow::Owned(self.options.clone().with_snapshot(Snapshot::clone(&snapshot))))
-            }
+        if self.snapshot.is_none() && !self.auto_prefix_mode {
+            return Ok(Cow::Borrowed(&self.options));
         }
+        let mut options = self.options.clone();
+        options.total_order_seek |= self.auto_prefix_mode;
+        if let Some(snapshot) = &self.snapshot {
+            let released = || Failure::invalid("the snapshot was released");
+            let snapshot = snapshot.upgrade().ok_or_else(released)?;
+            options.snapshot = Some(Snapshot::clone(&snapshot));
+        }
+        Ok(Cow::Owned(options))
     }
 }
 
@@ -89,16 +94,14 @@ entry! {
 }
 
 entry! {
-    /// Makes seeks find all keys, which a total order does as well.
     fn rocksdb_readoptions_set_auto_prefix_mode(opt: &mut rocksdb_readoptions_t, v: c_uchar) {
-        opt.options.total_order_seek |= v != 0;
-        opt.marks.store("", "auto_prefix_mode", v.into(), 0, crate::marks::Effect::Nothing);
+        opt.auto_prefix_mode = v != 0;
         Ok(())
     }
 }
 
 entry! {
     fn rocksdb_readoptions_get_auto_prefix_mode(opt: shared rocksdb_readoptions_t) -> c_uchar {
-        Ok((opt.marks.stored("auto_prefix_mode", 0) != 0).into())
+        Ok(opt.auto_prefix_mode.into())
     }
 }

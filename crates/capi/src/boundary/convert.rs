@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char};
 use std::slice;
 
 use super::failure::{Failure, Outcome};
+use super::live;
 
 #[cold]
 fn null(name: &str) -> Failure {
@@ -17,7 +18,18 @@ fn null(name: &str) -> Failure {
 #[inline]
 pub(crate) unsafe fn reference<'a, T>(pointer: *const T, name: &str) -> Outcome<&'a T> {
     // SAFETY: see above.
-    unsafe { pointer.as_ref() }.ok_or_else(|| null(name))
+    unsafe { optional(pointer, name) }.ok_or_else(|| null(name))
+}
+
+/// Like [`reference`], but null is `None`.
+///
+/// # Safety
+/// See [`reference`].
+#[inline]
+pub(crate) unsafe fn optional<'a, T>(pointer: *const T, name: &str) -> Option<&'a T> {
+    live::check(pointer, name);
+    // SAFETY: see above.
+    unsafe { pointer.as_ref() }
 }
 
 /// Returns the object at `pointer`.
@@ -27,6 +39,7 @@ pub(crate) unsafe fn reference<'a, T>(pointer: *const T, name: &str) -> Outcome<
 /// otherwise meanwhile.
 #[inline]
 pub(crate) unsafe fn reference_mut<'a, T>(pointer: *mut T, name: &str) -> Outcome<&'a mut T> {
+    live::check(pointer, name);
     // SAFETY: see above.
     unsafe { pointer.as_mut() }.ok_or_else(|| null(name))
 }
@@ -36,9 +49,13 @@ pub(crate) unsafe fn reference_mut<'a, T>(pointer: *mut T, name: &str) -> Outcom
 /// # Safety
 /// `pointer` is null, or comes from [`give`](super::give) and is not used again.
 #[inline]
-pub(crate) unsafe fn owned<T>(pointer: *mut T) -> Option<Box<T>> {
+pub(crate) unsafe fn owned<T>(pointer: *mut T, name: &str) -> Option<Box<T>> {
+    if pointer.is_null() {
+        return None;
+    }
+    live::remove(pointer, name);
     // SAFETY: see above.
-    (!pointer.is_null()).then(|| unsafe { Box::from_raw(pointer) })
+    Some(unsafe { Box::from_raw(pointer) })
 }
 
 /// Returns the bytes at `pointer`. With length 0, the pointer may be anything.

@@ -5,6 +5,7 @@ use std::ffi::{c_char, c_int, c_uchar, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::failure::{Class, Failure, Outcome, replace_error};
+use super::live;
 
 /// Declares a function of the interface. The body returns an [`Outcome`].
 ///
@@ -113,7 +114,9 @@ macro_rules! entry_with {
             [$($c)* $name: *mut $type,]
             [$($let)*
                 // SAFETY: the caller passes null, or an object that lives during the call.
-                let $name = unsafe { $name.cast_const().as_ref() };
+                let $name = unsafe {
+                    $crate::boundary::optional($name.cast_const(), stringify!($name))
+                };
             ]
             $e $($rest)*
         }
@@ -127,7 +130,7 @@ macro_rules! entry_with {
             [$($c)* $name: *const $type,]
             [$($let)*
                 // SAFETY: the caller passes null, or an object that lives during the call.
-                let $name = unsafe { $name.as_ref() };
+                let $name = unsafe { $crate::boundary::optional($name, stringify!($name)) };
             ]
             $e $($rest)*
         }
@@ -142,7 +145,9 @@ macro_rules! entry_with {
             [$($let)*
                 // SAFETY: the caller passes null, or an object that it got from `give` and no
                 // longer uses.
-                let $name: Option<Box<$type>> = unsafe { $crate::boundary::owned($name) };
+                let $name: Option<Box<$type>> = unsafe {
+                    $crate::boundary::owned($name, stringify!($name))
+                };
             ]
             $e $($rest)*
         }
@@ -157,7 +162,9 @@ macro_rules! entry_with {
             [$($let)*
                 // SAFETY: the caller passes null, or an object that it got from `give` and no
                 // longer uses.
-                let $name = unsafe { $crate::boundary::owned::<$type>($name.cast_mut()) };
+                let $name = unsafe {
+                    $crate::boundary::owned::<$type>($name.cast_mut(), stringify!($name))
+                };
             ]
             $e $($rest)*
         }
@@ -269,7 +276,9 @@ impl<T> Returned for *const T {
 
 /// Gives an object to the caller, who returns it to a function with an `own` parameter.
 pub(crate) fn give<T>(object: T) -> *mut T {
-    Box::into_raw(Box::new(object))
+    let pointer = Box::into_raw(Box::new(object));
+    live::add(pointer);
+    pointer
 }
 
 /// Runs the body of the function `name`. A failure or panic replaces the error in `errptr`.

@@ -24,9 +24,9 @@ pub(crate) enum Class {
     PathNotFound,
     MergeFailed,
     Incomplete,
-    ManualCompactionPaused,
     ShutdownInProgress,
     Aborted,
+    TimedOut,
     TryAgain,
 }
 
@@ -43,9 +43,9 @@ impl Class {
             Self::PathNotFound => "IO error: No such file or directory: ",
             Self::MergeFailed => "Corruption: Merge operator failed: ",
             Self::Incomplete => "Result incomplete: ",
-            Self::ManualCompactionPaused => "Result incomplete: Manual compaction paused: ",
             Self::ShutdownInProgress => "Shutdown in progress: ",
             Self::Aborted => "Operation aborted: ",
+            Self::TimedOut => "Operation timed out: ",
             Self::TryAgain => "Operation failed. Try again.: ",
         }
     }

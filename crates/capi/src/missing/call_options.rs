@@ -64,13 +64,13 @@ missing! {
     fn rocksdb_flushoptions_get_allow_write_stall(opt: shared rocksdb_flushoptions_t) -> c_uchar;
     fetch(opt, force_atomic_flush, 0)
     fn rocksdb_flushoptions_get_force_atomic_flush(opt: shared rocksdb_flushoptions_t) -> c_uchar;
-    fetch(opt, listener_wait, 1)
+    fetch(opt, listener_wait, 0)
     fn rocksdb_flushoptions_get_listener_wait(opt: shared rocksdb_flushoptions_t) -> c_uchar;
     store(opt, v, allow_write_stall, 0, Nothing)
     fn rocksdb_flushoptions_set_allow_write_stall(opt: shared rocksdb_flushoptions_t, v: c_uchar);
     store(opt, v, force_atomic_flush, 0, Refuse)
     fn rocksdb_flushoptions_set_force_atomic_flush(opt: shared rocksdb_flushoptions_t, v: c_uchar);
-    store(opt, v, listener_wait, 1, Nothing)
+    store(opt, v, listener_wait, 0, Nothing)
     fn rocksdb_flushoptions_set_listener_wait(opt: shared rocksdb_flushoptions_t, v: c_uchar);
     stand_in fn rocksdb_flushwaloptions_create() -> *mut rocksdb_flushwaloptions_t;
     release(options) fn rocksdb_flushwaloptions_destroy(options: own rocksdb_flushwaloptions_t);
@@ -144,7 +144,7 @@ missing! {
     fn rocksdb_readoptions_get_deadline(opt: shared rocksdb_readoptions_t) -> u64;
     fetch(opt, ignore_range_deletions, 0)
     fn rocksdb_readoptions_get_ignore_range_deletions(opt: shared rocksdb_readoptions_t) -> c_uchar;
-    fetch(opt, io_activity, 0x89)
+    fetch(opt, io_activity, 0xff)
     fn rocksdb_readoptions_get_io_activity(opt: shared rocksdb_readoptions_t) -> c_int;
     fetch(opt, io_timeout, 0)
     fn rocksdb_readoptions_get_io_timeout(opt: shared rocksdb_readoptions_t) -> u64;
@@ -196,7 +196,7 @@ missing! {
         opt: shared rocksdb_readoptions_t,
         v: c_uchar,
     );
-    store(opt, v, io_activity, 0x89, Nothing)
+    store(opt, v, io_activity, 0xff, Nothing)
     fn rocksdb_readoptions_set_io_activity(opt: shared rocksdb_readoptions_t, v: c_int);
     store(opt, microseconds, io_timeout, 0, Note)
     fn rocksdb_readoptions_set_io_timeout(opt: shared rocksdb_readoptions_t, microseconds: u64);
@@ -245,7 +245,7 @@ missing! {
     fn rocksdb_writeoptions_get_ignore_missing_column_families(
         opt: shared rocksdb_writeoptions_t,
     ) -> c_uchar;
-    fetch(opt, io_activity, 0x89)
+    fetch(opt, io_activity, 0xff)
     fn rocksdb_writeoptions_get_io_activity(opt: shared rocksdb_writeoptions_t) -> c_int;
     fetch(opt, low_pri, 0)
     fn rocksdb_writeoptions_get_low_pri(opt: shared rocksdb_writeoptions_t) -> c_uchar;
@@ -264,7 +264,7 @@ missing! {
         opt: shared rocksdb_writeoptions_t,
         v: c_uchar,
     );
-    store(opt, v, io_activity, 0x89, Nothing)
+    store(opt, v, io_activity, 0xff, Nothing)
     fn rocksdb_writeoptions_set_io_activity(opt: shared rocksdb_writeoptions_t, v: c_int);
     store(opt, v, low_pri, 0, Note)
     fn rocksdb_writeoptions_set_low_pri(opt: shared rocksdb_writeoptions_t, v: c_uchar);

@@ -358,50 +358,6 @@ missing! {
         file_meta: *mut rocksdb_sst_file_metadata_t,
         len: out usize,
     ) -> *mut c_char;
-    refuse fn rocksdb_wait_for_compact(
-        db: *mut rocksdb_t,
-        options: *mut rocksdb_wait_for_compact_options_t,
-        errptr,
-    );
-    stand_in fn rocksdb_wait_for_compact_options_create(
-    ) -> *mut rocksdb_wait_for_compact_options_t;
-    release(opt)
-    fn rocksdb_wait_for_compact_options_destroy(opt: own rocksdb_wait_for_compact_options_t);
-    inert fn rocksdb_wait_for_compact_options_get_abort_on_pause(
-        opt: *mut rocksdb_wait_for_compact_options_t,
-    ) -> c_uchar;
-    inert fn rocksdb_wait_for_compact_options_get_close_db(
-        opt: *mut rocksdb_wait_for_compact_options_t,
-    ) -> c_uchar;
-    inert fn rocksdb_wait_for_compact_options_get_flush(
-        opt: *mut rocksdb_wait_for_compact_options_t,
-    ) -> c_uchar;
-    inert fn rocksdb_wait_for_compact_options_get_timeout(
-        opt: *mut rocksdb_wait_for_compact_options_t,
-    ) -> u64;
-    inert fn rocksdb_wait_for_compact_options_get_wait_for_purge(
-        opt: *mut rocksdb_wait_for_compact_options_t,
-    ) -> c_uchar;
-    inert fn rocksdb_wait_for_compact_options_set_abort_on_pause(
-        opt: *mut rocksdb_wait_for_compact_options_t,
-        v: c_uchar,
-    );
-    inert fn rocksdb_wait_for_compact_options_set_close_db(
-        opt: *mut rocksdb_wait_for_compact_options_t,
-        v: c_uchar,
-    );
-    inert fn rocksdb_wait_for_compact_options_set_flush(
-        opt: *mut rocksdb_wait_for_compact_options_t,
-        v: c_uchar,
-    );
-    inert fn rocksdb_wait_for_compact_options_set_timeout(
-        opt: *mut rocksdb_wait_for_compact_options_t,
-        microseconds: u64,
-    );
-    inert fn rocksdb_wait_for_compact_options_set_wait_for_purge(
-        opt: *mut rocksdb_wait_for_compact_options_t,
-        v: c_uchar,
-    );
     release(file) fn rocksdb_wal_file_destroy(file: own rocksdb_wal_file_t);
     inert fn rocksdb_wal_file_log_number(file: *const rocksdb_wal_file_t) -> u64;
     empty_text fn rocksdb_wal_file_path_name(file: *const rocksdb_wal_file_t) -> *const c_char;

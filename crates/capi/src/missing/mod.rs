@@ -16,7 +16,7 @@
 //! | `stand_in` | returns an object that is accepted wherever null is |
 //! | `release(object)` | destroys such an object |
 //! | `inert`, `inert(length)` | does nothing, and returns 0 or null |
-//! | `empty_copy`, `empty_text` | returns an empty text, which the caller frees, or which is static |
+//! | `empty_copy`, `empty_text` | returns an empty text: the caller's, or a static one |
 
 #![expect(unused_variables, reason = "the functions do nothing with their parameters")]
 

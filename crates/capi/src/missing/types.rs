@@ -82,7 +82,6 @@ objects! {
     rocksdb_transaction_t
     rocksdb_transactiondb_options_t
     rocksdb_transactiondb_t
-    rocksdb_wait_for_compact_options_t
     rocksdb_wal_file_t
     rocksdb_wal_files_t
     rocksdb_walfilter_t

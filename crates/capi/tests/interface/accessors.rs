@@ -5,7 +5,7 @@ use std::fs;
 
 use tailwater::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, DbOptions, FifoCompactionOptions, OptionTable,
-    UniversalCompactionOptions, Verdict,
+    UniversalCompactionOptions, ValueKind, Verdict,
 };
 
 use crate::signatures::root;
@@ -23,7 +23,7 @@ pub(crate) struct Accessor {
 }
 
 /// The beginnings of functions' names, and their objects.
-const OBJECTS: [(&str, &str); 12] = [
+pub(crate) const OBJECTS: [(&str, &str); 12] = [
     ("rocksdb_block_based_options_", "rocksdb_block_based_table_options_t"),
     ("rocksdb_fifo_compaction_options_", "rocksdb_fifo_compaction_options_t"),
     ("rocksdb_universal_compaction_options_", "rocksdb_universal_compaction_options_t"),
@@ -38,12 +38,16 @@ const OBJECTS: [(&str, &str); 12] = [
     ("rocksdb_options_", "rocksdb_options_t"),
 ];
 
-/// Returns the verdict on an option of the engine, and the field of `object` that holds it.
-fn field(object: &str, option: &str) -> Option<(String, Verdict)> {
-    fn find<T: OptionTable>(option: &str) -> Option<Verdict> {
-        T::table().iter().find(|info| info.name == option).map(|info| info.verdict)
+/// What the engine says about an option.
+type Info = (Verdict, ValueKind);
+
+/// Returns what the engine says about an option, and the field of `object` that holds it.
+fn field(object: &str, option: &str) -> Option<(String, Info)> {
+    fn find<T: OptionTable>(option: &str) -> Option<Info> {
+        let found = T::table().iter().find(|info| info.name == option);
+        found.map(|info| (info.verdict, info.kind))
     }
-    let (verdict, group) = match object {
+    let (info, group) = match object {
         "rocksdb_block_based_table_options_t" => {
             (find::<BlockBasedTableOptions>(option), "options")
         }
@@ -52,12 +56,12 @@ fn field(object: &str, option: &str) -> Option<(String, Verdict)> {
             (find::<UniversalCompactionOptions>(option), "options")
         }
         _ => match find::<DbOptions>(option) {
-            Some(verdict) => (Some(verdict), "database"),
+            Some(info) => (Some(info), "database"),
             None => (find::<ColumnFamilyOptions>(option), "family"),
         },
     };
     // Fields are in lower case.
-    verdict.map(|verdict| (format!("{group}.{}", option.to_lowercase()), verdict))
+    info.map(|info| (format!("{group}.{}", option.to_lowercase()), info))
 }
 
 /// Returns the accessors.
@@ -88,7 +92,16 @@ pub(crate) fn accessors() -> Vec<Accessor> {
 impl Accessor {
     /// Returns the verdict on the option, if it is one of the engine.
     pub(crate) fn verdict(&self) -> Option<Verdict> {
-        field(self.object, self.option.as_ref()?).map(|(_, verdict)| verdict)
+        Some(self.info()?.0)
+    }
+
+    /// Returns the kind of the option's values, if it is one of the engine.
+    pub(crate) fn kind_of_option(&self) -> Option<ValueKind> {
+        Some(self.info()?.1)
+    }
+
+    fn info(&self) -> Option<Info> {
+        field(self.object, self.option.as_ref()?).map(|(_, info)| info)
     }
 
     fn declaration(&self) -> String {

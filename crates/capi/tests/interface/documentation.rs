@@ -16,7 +16,7 @@ const MARKER: &str = "<!-- The rest of this file is generated. -->\n";
 const STORED_FILES: [&str; 2] = ["env_options.rs", "older.rs"];
 
 /// Other functions, without accessors, whose effect is only that a value is stored.
-const STORED: [&str; 22] = [
+const STORED: [&str; 26] = [
     "rocksdb_compactoptions_get_exclusive_manual_compaction",
     "rocksdb_compactoptions_set_exclusive_manual_compaction",
     "rocksdb_flushoptions_get_wait",
@@ -39,10 +39,22 @@ const STORED: [&str; 22] = [
     "rocksdb_options_set_hash_skip_list_rep",
     "rocksdb_options_set_memtable_vector_rep",
     "rocksdb_options_set_statistics_level",
+    "rocksdb_wait_for_compact_options_get_abort_on_pause",
+    "rocksdb_wait_for_compact_options_get_wait_for_purge",
+    "rocksdb_wait_for_compact_options_set_abort_on_pause",
+    "rocksdb_wait_for_compact_options_set_wait_for_purge",
 ];
 
+/// Returns the verdicts on the options of accessors.
+pub(crate) fn verdicts() -> BTreeMap<String, Verdict> {
+    accessors()
+        .into_iter()
+        .filter_map(|accessor| Some((accessor.function.clone(), accessor.verdict()?)))
+        .collect()
+}
+
 /// The state of a function: 1 to 4.
-fn state(function: &Function, verdicts: &BTreeMap<String, Verdict>) -> u8 {
+pub(crate) fn state(function: &Function, verdicts: &BTreeMap<String, Verdict>) -> u8 {
     let Function { name, file, rule, .. } = function;
     match (rule, verdicts.get(name)) {
         (Some(rule), _) if rule.starts_with("refuse") => 3,
@@ -74,10 +86,7 @@ fn note(rule: &str) -> &'static str {
 
 #[test]
 fn the_list_is_up_to_date() {
-    let verdicts: BTreeMap<String, Verdict> = accessors()
-        .into_iter()
-        .filter_map(|accessor| Some((accessor.function.clone(), accessor.verdict()?)))
-        .collect();
+    let verdicts = verdicts();
     let functions = functions();
     let mut list = String::new();
     let count =

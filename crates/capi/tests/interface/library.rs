@@ -1,5 +1,6 @@
 //! The library under test, and programs in C that are linked with it.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,6 +21,15 @@ pub(crate) fn library() -> PathBuf {
 /// Compiles a program in C, links it with the library, and runs it in `directory`. Fails if the
 /// program does.
 pub(crate) fn run(name: &str, source: &Path, directory: &Path) {
+    run_linked(name, source, directory, "-lrocksdb");
+}
+
+/// Like [`run`], but the program is not linked with the library. The macro `LIBRARY` is its path.
+pub(crate) fn run_unlinked(name: &str, source: &Path, directory: &Path) {
+    run_linked(name, source, directory, "-ldl");
+}
+
+fn run_linked(name: &str, source: &Path, directory: &Path, linked: &str) {
     let program = directory.join(name);
     let libraries = directory.join("lib");
     fs::create_dir_all(&libraries).expect("a directory");
@@ -30,6 +40,13 @@ pub(crate) fn run(name: &str, source: &Path, directory: &Path) {
         }
     }
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    // If the library is built with AddressSanitizer, its programs need the same compiler's runtime.
+    let runtime = std::env::var_os("TAILWATER_ASAN_RUNTIME");
+    let runtime = runtime.as_deref().map(|path| {
+        let options = ["-rdynamic", "-Wl,--whole-archive"].map(OsStr::new);
+        let more = ["-Wl,--no-whole-archive", "-lm", "-ldl", "-lrt"].map(OsStr::new);
+        [&options[..], &[path], &more[..]].concat()
+    });
     let compiled = Command::new(compiler)
         .args(["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         .arg("-I")
@@ -41,8 +58,10 @@ pub(crate) fn run(name: &str, source: &Path, directory: &Path) {
         .arg(&program)
         .arg("-L")
         .arg(&libraries)
-        .arg("-lrocksdb")
+        .arg(linked)
+        .arg(format!("-DLIBRARY=\"{}/librocksdb.so.11\"", libraries.display()))
         .arg(format!("-Wl,-z,now,-rpath,{}", libraries.display()))
+        .args(runtime.unwrap_or_default())
         .arg("-lpthread")
         .output()
         .expect("a C compiler");

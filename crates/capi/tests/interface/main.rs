@@ -18,6 +18,8 @@ mod library;
 #[cfg(test)]
 mod missing;
 #[cfg(test)]
+mod oracle;
+#[cfg(test)]
 mod programs;
 #[cfg(test)]
 mod signatures;

@@ -6,7 +6,7 @@ use std::fs;
 use crate::library::run;
 use crate::signatures::{Function, functions};
 
-/// Returns an argument: null or zero. The function `errs`-like arrays have no items.
+/// Returns an argument: null or zero.
 fn argument(name: &str, rust: &str) -> &'static str {
     match (name, rust) {
         ("errptr", _) => "&error",
@@ -30,6 +30,21 @@ fn call(function: &Function, first: &str, second: &str) -> String {
         .collect();
     let cast = if function.returns == "()" { "" } else { "(void)" };
     format!("{cast}{}({});", function.name, arguments.join(", "))
+}
+
+/// Returns the call of a function that gets several keys, for two keys.
+fn call_with_two_keys(function: &Function) -> String {
+    let arguments: Vec<&str> = function
+        .parameters
+        .iter()
+        .map(|(name, _)| match name.as_str() {
+            "num_keys" => "2",
+            "values_list" | "values" => "(void*)values",
+            "errs" => "errors",
+            _ => "0",
+        })
+        .collect();
+    format!("{}({});", function.name, arguments.join(", "))
 }
 
 /// The object of a function, and a call that uses the object and has an `errptr`.
@@ -83,7 +98,9 @@ fn test(function: &Function) -> String {
             let noted = call(function, variable, second);
             format!("{begin} {noted} {used} accepted(\"{name}\"); {end}")
         }
-        ("refuse_each", _) => String::new(),
+        ("refuse_each", _) => {
+            format!("{begin} {} refused_each(\"{name}\"); {end}", call_with_two_keys(function))
+        }
         _ => format!("{begin} {plain} accepted(\"{name}\"); {end}"),
     }
 }

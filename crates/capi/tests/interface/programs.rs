@@ -1,6 +1,6 @@
 //! Programs in C.
 
-use crate::library::run;
+use crate::library::{run, run_unlinked};
 use crate::signatures::root;
 
 fn program(name: &str) {
@@ -42,4 +42,23 @@ fn errors() {
 #[test]
 fn files() {
     program("files");
+}
+
+#[test]
+fn lifetimes() {
+    program("lifetimes");
+}
+
+#[test]
+fn unloading() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = root().join("tests/interface/c/unloading.c");
+    run_unlinked("unloading", &source, directory.path());
+}
+
+/// Only debug builds know which objects exist.
+#[cfg(debug_assertions)]
+#[test]
+fn misuse() {
+    program("misuse");
 }

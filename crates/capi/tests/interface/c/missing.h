@@ -16,9 +16,14 @@ static char* error;
 /* An object of any kind that does nothing. */
 static char buffer[64];
 
+/* The arrays of functions that get several keys. */
+static void* values[2];
+static char* errors[2];
+
 static void set_up(void) {
   rocksdb_options_t* opening = rocksdb_options_create();
   rocksdb_options_set_create_if_missing(opening, 1);
+  values[0] = values[1] = buffer;
   db = rocksdb_open(opening, "db", &error);
   if (error) { fprintf(stderr, "%s\n", error); exit(1); }
   rocksdb_options_destroy(opening);
@@ -60,6 +65,20 @@ static void refused(const char* name) {
   if (strncmp(error, "Not implemented: ", 17) != 0 || strstr(error, name) == NULL) {
     fprintf(stderr, "%s: %s\n", name, error);
     exit(1);
+  }
+}
+
+static void refused_each(const char* name) {
+  for (int i = 0; i < 2; i++) {
+    free(error);
+    error = errors[i];
+    refused(name);
+    if (values[i] != NULL) {
+      fprintf(stderr, "%s: a value\n", name);
+      exit(1);
+    }
+    values[i] = buffer;
+    errors[i] = NULL;
   }
 }
 

@@ -41,14 +41,30 @@ mod tests {
         test.with_file_name("libtailwater_capi.so")
     }
 
+    /// The sources of the program that runs sequences, in `tests/oracle/c`.
+    const SOURCES: [&str; 11] = [
+        "main",
+        "accessors",
+        "batches",
+        "database",
+        "files",
+        "iterators",
+        "lockstep",
+        "options",
+        "reads",
+        "side",
+        "writes",
+    ];
+
     /// Compiles the program that runs sequences.
     fn compile(directory: &Path) -> PathBuf {
         let program = directory.join("lockstep");
+        let sources = root().join("tests/oracle/c");
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let output = Command::new(compiler)
-            .args(["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", "-I"])
+            .args(["-std=gnu11", "-g", "-Wall", "-Wextra", "-Werror", "-I"])
             .arg(root().join("include"))
-            .arg(root().join("tests/oracle/c/lockstep.c"))
+            .args(SOURCES.iter().map(|name| sources.join(format!("{name}.c"))))
             .arg("-o")
             .arg(&program)
             .arg("-ldl")
@@ -58,60 +74,35 @@ mod tests {
         program
     }
 
-    /// Operations, each with its weight.
-    const OPERATIONS: [(&str, u32); 32] = [
-        ("put", 12),
-        ("delete", 6),
-        ("merge", 6),
-        ("delete_range", 3),
-        ("get", 10),
-        ("multi_get", 4),
-        ("batch_put", 6),
-        ("batch_putv", 2),
-        ("batch_delete", 3),
-        ("batch_merge", 3),
-        ("batch_log_data", 1),
-        ("batch_print", 3),
-        ("batch_write", 4),
-        ("batch_clear", 1),
-        ("iter_new", 4),
-        ("iter_seek", 6),
-        ("iter_seek_for_prev", 4),
-        ("iter_first", 3),
-        ("iter_last", 3),
-        ("iter_next", 8),
-        ("iter_prev", 6),
-        ("iter_close", 1),
-        ("snapshot", 3),
-        ("release", 2),
-        ("sequence", 2),
-        ("flush", 3),
-        ("compact", 2),
-        ("flush_wal", 1),
-        ("create_family", 3),
-        ("drop_family", 1),
-        ("property", 3),
-        ("reopen", 1),
-    ];
+    /// Returns the operations of the program, each with its weight.
+    fn operations(program: &Path) -> Vec<(String, u32)> {
+        let output = Command::new(program).output().expect("the program");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let operation = |line: &str| {
+            let (name, weight) = line.split_once(' ').expect("a name and a weight");
+            (name.to_owned(), weight.parse().expect("a number"))
+        };
+        text.lines().map(operation).collect()
+    }
 
     /// Returns the sequence of calls of a seed.
-    fn sequence(seed: u64) -> Vec<String> {
+    fn sequence(operations: &[(String, u32)], seed: u64) -> Vec<String> {
         let mut random = fastrand::Rng::with_seed(seed);
-        let total: u32 = OPERATIONS.iter().map(|(_, weight)| weight).sum();
-        let mut lines =
-            vec![format!("options {} {} {}", random.u32(..24), random.u32(..3), random.u32(..5))];
-        for _ in 0..random.usize(20..200) {
+        let total: u32 = operations.iter().map(|(_, weight)| weight).sum();
+        let configuration: Vec<String> = (0..8).map(|_| random.u32(..1000).to_string()).collect();
+        let mut lines = vec![format!("options {}", configuration.join(" "))];
+        for _ in 0..random.usize(20..250) {
             let mut at = random.u32(..total);
-            let mut operations = OPERATIONS.iter();
+            let mut remaining = operations.iter();
             let name = loop {
-                let (name, weight) = operations.next().expect("the weights' sum is `total`");
+                let (name, weight) = remaining.next().expect("the weights' sum is `total`");
                 match at.checked_sub(*weight) {
                     Some(rest) => at = rest,
                     None => break name,
                 }
             };
-            let numbers = [random.u32(..6), random.u32(..40), random.u32(..40)];
-            lines.push(format!("{name} {} {} {}", numbers[0], numbers[1], numbers[2]));
+            let numbers: Vec<String> = (0..4).map(|_| random.u32(..40).to_string()).collect();
+            lines.push(format!("{name} {}", numbers.join(" ")));
         }
         lines
     }
@@ -164,15 +155,17 @@ mod tests {
         }
     }
 
-    /// Returns the sequence as a program in C: it is the input of `lockstep.c`.
+    /// Returns the sequence as a program in C.
     fn as_program(lines: &[String]) -> String {
-        let calls: String = lines.iter().map(|line| format!("      \"{line}\\n\"\n")).collect();
+        let calls: String = lines.iter().map(|line| format!("    \"{line}\",\n")).collect();
+        let sources = SOURCES.iter().filter(|name| **name != "main");
+        let sources: String = sources.map(|name| format!(" $D/{name}.c")).collect();
         format!(
-            "/* cc -I crates/capi/include this.c -ldl && ./a.out OURS THEIRS DIRECTORY */\n\
-             #define main lockstep\n#include \"crates/capi/tests/oracle/c/lockstep.c\"\n#undef main\n\
-             int main(int count, char** arguments) {{\n  static char script[] =\n{calls};\n  \
-             stdin = fmemopen(script, sizeof script - 1, \"r\");\n  \
-             return lockstep(count, arguments);\n}}\n"
+            "/* D=crates/capi/tests/oracle/c; cc -g -I crates/capi/include -I $D this.c{sources} -ldl\n   \
+             ./a.out OURS THEIRS DIRECTORY */\n#include \"lockstep.h\"\n\n\
+             static const char* const script[] = {{\n{calls}    NULL,\n}};\n\n\
+             int main(int count, char** arguments) {{\n  if (count != 4) return 2;\n  \
+             return lockstep(script, arguments[1], arguments[2], arguments[3]);\n}}\n"
         )
     }
 
@@ -181,6 +174,7 @@ mod tests {
         let Some(theirs) = theirs() else { return };
         let directory = tempfile::tempdir().expect("a directory");
         let setup = Setup { program: compile(directory.path()), ours: ours(), theirs };
+        let operations = operations(&setup.program);
         let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
         let first = number("TAILWATER_SEED").unwrap_or_else(|| fastrand::u64(..1 << 40));
         let count = match number("TAILWATER_ROUNDS").unwrap_or(1) {
@@ -188,7 +182,7 @@ mod tests {
             rounds => rounds * SEQUENCES,
         };
         for seed in first..first + count {
-            let lines = sequence(seed);
+            let lines = sequence(&operations, seed);
             if let Err(difference) = setup.run(&lines) {
                 let shrunk = setup.shrink(lines);
                 // A difference that depends on the timing of threads may be gone.

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Compares calls through the C interface with the same calls through the Rust interface: instructions per operation,
+# and rates of alternating runs. Fails if the C interface needs more than 5 % more instructions.
+#
+# usage: ci/capi/cost.sh DIRECTORY [RUNS]     default: 5 runs of each
+#
+# DIRECTORY receives the databases. Needs valgrind.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+directory=$(realpath -m "${1:?usage: cost.sh DIRECTORY [RUNS]}")
+runs=${2:-5}
+command -v valgrind >/dev/null || { echo "valgrind is not installed" >&2; exit 2; }
+cargo build --quiet --locked --release -p tailwater-capi --lib --example boundary_cost
+mkdir -p "$directory"
+target=${CARGO_TARGET_DIR:-target}/release
+cp "$target/examples/boundary_cost" "$directory/"
+cp "$target/libtailwater_capi.so" "$directory/librocksdb.so.11"
+program=$directory/boundary_cost
+library=$directory/librocksdb.so.11
+"$program" rust "$directory" prepare 0
+
+# instructions INTERFACE WORKLOAD COUNT: the instructions of a run.
+instructions() {
+    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$1" "$directory" "$2" "$3" 2>&1 >/dev/null |
+        sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+}
+
+# per_operation INTERFACE WORKLOAD: the difference of two runs, so that the opening does not count.
+per_operation() {
+    local few many
+    few=$(instructions "$1" "$2" 2000)
+    many=$(instructions "$1" "$2" 12000)
+    echo $(((many - few) / 10000))
+}
+
+median() {
+    sort -n | sed -n "$(((runs + 1) / 2))p"
+}
+
+failed=0
+printf '%-12s %12s %12s %8s %12s %12s %8s\n' workload "Ir (Rust)" "Ir (C)" "" "1/s (Rust)" "1/s (C)" ""
+for workload in fill get get_pinned seek multi_get; do
+    rust=$(per_operation rust "$workload")
+    c=$(per_operation "$library" "$workload")
+    rates_rust= rates_c=
+    for ((run = 0; run < runs; run++)); do
+        rates_rust+=$("$program" rust "$directory" "$workload" 400000 | cut -d' ' -f1)$'\n'
+        rates_c+=$("$program" "$library" "$directory" "$workload" 400000 | cut -d' ' -f1)$'\n'
+    done
+    rate_rust=$(median <<<"${rates_rust%$'\n'}")
+    rate_c=$(median <<<"${rates_c%$'\n'}")
+    printf '%-12s %12d %12d %7.1f%% %12d %12d %7.1f%%\n' "$workload" "$rust" "$c" \
+        "$(bc -l <<<"($c - $rust) * 100 / $rust")" "$rate_rust" "$rate_c" \
+        "$(bc -l <<<"($rate_c - $rate_rust) * 100 / $rate_rust")"
+    ((c * 100 <= rust * 105)) || failed=1
+done
+exit $failed

@@ -6,7 +6,8 @@
 #
 # Ends at the first failure; the failing test prints the seed that reproduces the failure. Otherwise
 # prints the number of rounds. Runs AddressSanitizer and memcheck (ci/sanitize.sh) first, unless
-# TAILWATER_SANITIZE=off, Apache Iggy's command line (ci/cli.sh), which it installs once, and the server under
+# TAILWATER_SANITIZE=off, Apache Iggy's command line (ci/cli.sh), which it installs once, programs of others on the
+# C interface (ci/capi/all.sh; those whose prerequisites are absent are reported as skipped), and the server under
 # unfavourable loads (ci/stress/server.py), each for TAILWATER_LOAD_SECONDS, by default 300. Then
 # runs the tests with entries of real length, unless TAILWATER_REAL_SIZE=off: they take a quarter of
 # an hour, 20 GiB of memory and 22 GiB of disk space, and report what they skip if there is less.
@@ -16,12 +17,13 @@ cd "$(dirname "$0")/.."
 minutes=${1:-30}
 unset TAILWATER_SEED
 
-cargo test --quiet --locked -p tailwater -p tailwater-log -p tailwater-server --no-run
+cargo test --quiet --locked -p tailwater -p tailwater-log -p tailwater-server -p tailwater-capi --no-run
 
 if [ "${TAILWATER_SANITIZE:-on}" != off ]; then
     ci/sanitize.sh address memcheck
 fi
 ci/cli.sh
+ci/capi/all.sh target/capi
 ci/stress/server.py --seconds "${TAILWATER_LOAD_SECONDS:-300}"
 TAILWATER_REAL_SIZE=${TAILWATER_REAL_SIZE:-on} cargo test --quiet --locked -p tailwater --test limits real_size
 
@@ -32,6 +34,8 @@ for ((round = 1; SECONDS - began < minutes * 60; round++)); do
         --test crash --test directories --test metamorphic --test concurrency --test model --test table_builder \
         --test option_extremes --test damage --test limits
     cargo test --quiet --locked -p tailwater --lib compaction
+    # The C interface in lockstep with the real one.
+    TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-1} cargo test --quiet --locked -p tailwater-capi --test oracle
     # The tests with power cuts, a hundred cuts by default, which require root.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-12} cargo test --quiet --locked -p tailwater --test power_cuts
     # The tests of the message log, including a server that is killed a hundred times under load

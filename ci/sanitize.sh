@@ -4,8 +4,8 @@
 #
 # usage: ci/sanitize.sh [STEP...]     default: all steps: address memcheck loom thread
 #
-#   address    use after free, and out of bounds. The caches' slabs and the memtables' arenas mark their free memory for
-#              the sanitizer (`--cfg asan`, crates/io/src/buffer/poison.rs).
+#   address    use after free, and out of bounds, also in programs on the C interface. The caches' slabs and the
+#              memtables' arenas mark their free memory for the sanitizer (`--cfg asan`, crates/io/src/buffer/poison.rs).
 #   memcheck   decisions that depend on uninitialised memory. Needs valgrind.
 #   loom       every interleaving, and every value that a load may return, of the lock-free parts.
 #   thread     is skipped, with the reason.
@@ -52,6 +52,12 @@ address() {
     run_tests -- "${options[@]}" -p tailwater-io
     run_tests lz4 -- "${options[@]}" -p tailwater-format --lib
     run_tests "${engine_filters[@]}" -- "${options[@]}" -p tailwater --lib
+
+    say "AddressSanitizer: programs in C on the C interface"
+    # The programs are linked with the runtime of the compiler that built the library.
+    TAILWATER_ASAN_RUNTIME=$(echo "$(rustc --print sysroot)/lib/rustlib/$host"/lib/librustc*_rt.asan.a)
+    export TAILWATER_ASAN_RUNTIME
+    run_tests programs:: missing:: every_option -- "${options[@]}" -p tailwater-capi --test interface
 }
 
 memcheck() {

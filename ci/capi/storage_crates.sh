@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Runs the tests of openraft-rocksstore 0.9.21 and kvdb-rocksdb 0.21.0 on Tailwater's librocksdb.so: as published, with
+# the older versions of crate rocksdb that they depend on, and with crate rocksdb 0.25.
+#
+# usage: ci/capi/storage_crates.sh DIRECTORY
+#
+# DIRECTORY receives the crates, their builds and the library, and is reused. Needs libclang, and crates.io once.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+directory=$(realpath -m "${1:?usage: storage_crates.sh DIRECTORY}")
+ci/capi/library.sh "$directory"
+
+# fetch CRATE VERSION: brings a crate and its dependencies into Cargo's registry. Each has a package of its own, because
+# they depend on different versions of crate rocksdb.
+fetch() {
+    local package=$directory/fetch/$1
+    mkdir -p "$package/src"
+    echo >"$package/src/lib.rs"
+    printf '[package]\nname = "fetch"\nedition = "2021"\n[dependencies]\n%s = "=%s"\n[workspace]\n' "$1" "$2" \
+        >"$package/Cargo.toml"
+    (cd "$package" && cargo fetch --quiet) || { echo "$1 cannot be fetched" >&2; exit 2; }
+}
+fetch openraft-rocksstore 0.9.21
+fetch kvdb-rocksdb 0.21.0
+export ROCKSDB_LIB_DIR=$directory/lib LD_LIBRARY_PATH=$directory/lib CARGO_TARGET_DIR=$directory/target
+
+# try CRATE HEADER ARGUMENTS...: runs the tests of a crate, as published or with crate rocksdb 0.25.
+try() {
+    local crate=$1 header=$2 copy=$directory/$1-$2
+    shift 2
+    if [ ! -d "$copy" ]; then
+        cp -r "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/"$crate" "$copy"
+        rm -f "$copy/Cargo.lock" "$copy/rust-toolchain" "$copy/rust-toolchain.toml"
+        echo '[workspace]' >>"$copy/Cargo.toml"
+        if [ "$header" = new ]; then
+            # The line after the name of the dependency holds its version.
+            sed -i '/^\[dependencies.rocksdb\]/,/^$/s/^version = .*/version = "0.25"/' "$copy/Cargo.toml"
+        fi
+    fi
+    echo "== $crate, $header"
+    (cd "$copy" && timeout 1200 cargo test --quiet "$@")
+}
+
+failed=0
+for header in published new; do
+    try openraft-rocksstore-0.9.21 $header --lib || failed=1
+    try kvdb-rocksdb-0.21.0 $header --lib || failed=1
+done
+exit $failed

@@ -33,6 +33,10 @@ try() {
         cp -r "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/"$crate" "$copy"
         rm -f "$copy/Cargo.lock" "$copy/rust-toolchain" "$copy/rust-toolchain.toml"
         echo '[workspace]' >>"$copy/Cargo.toml"
+        # The published package leaves out where these tests come from.
+        if [ "${crate%-*}" = kvdb-rocksdb ]; then
+            printf '[dev-dependencies.kvdb-shared-tests]\nversion = "0.11.0"\n' >>"$copy/Cargo.toml"
+        fi
         if [ "$header" = new ]; then
             # The line after the name of the dependency holds its version.
             sed -i '/^\[dependencies.rocksdb\]/,/^$/s/^version = .*/version = "0.25"/' "$copy/Cargo.toml"

@@ -1,9 +1,9 @@
 //! The compactions that callers request: which run, and whether they are disabled.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, PoisonError};
 
-use tailwater_io::sync::Mutex;
+use tailwater_io::sync::{Condvar, Mutex};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -65,7 +65,7 @@ impl ManualCompactions {
     pub(super) fn wait_for_end(&self) {
         let mut state = self.state.lock();
         while state.running > 0 {
-            state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.ended.wait(state);
         }
     }
 

@@ -11,7 +11,6 @@ use crate::flush::rocksdb_flushoptions_t;
 use crate::ingestion::rocksdb_ingestexternalfileoptions_t;
 use crate::options::{
     rocksdb_fifo_compaction_options_t, rocksdb_options_t, rocksdb_universal_compaction_options_t,
-    text_of,
 };
 use crate::read_options::rocksdb_readoptions_t;
 use crate::sizes::rocksdb_size_approximation_options_t;
@@ -1142,24 +1141,24 @@ entry! {
 }
 
 entry! {
-    fn rocksdb_options_get_daily_offpeak_time_utc(opt: &mut rocksdb_options_t, size: out usize) -> *const c_char {
-        let (text, length) = text_of(&mut opt.texts, "daily_offpeak_time_utc", &opt.database.daily_offpeak_time_utc);
+    fn rocksdb_options_get_daily_offpeak_time_utc(opt: shared rocksdb_options_t, size: out usize) -> *const c_char {
+        let (text, length) = opt.texts.get("daily_offpeak_time_utc", &opt.database.daily_offpeak_time_utc);
         size.set(length);
         Ok(text)
     }
 }
 
 entry! {
-    fn rocksdb_options_get_db_host_id(opt: &mut rocksdb_options_t, size: out usize) -> *const c_char {
-        let (text, length) = text_of(&mut opt.texts, "db_host_id", &opt.database.db_host_id);
+    fn rocksdb_options_get_db_host_id(opt: shared rocksdb_options_t, size: out usize) -> *const c_char {
+        let (text, length) = opt.texts.get("db_host_id", &opt.database.db_host_id);
         size.set(length);
         Ok(text)
     }
 }
 
 entry! {
-    fn rocksdb_options_get_db_log_dir(opt: &mut rocksdb_options_t, size: out usize) -> *const c_char {
-        let (text, length) = text_of(&mut opt.texts, "db_log_dir", &opt.database.db_log_dir);
+    fn rocksdb_options_get_db_log_dir(opt: shared rocksdb_options_t, size: out usize) -> *const c_char {
+        let (text, length) = opt.texts.get("db_log_dir", &opt.database.db_log_dir);
         size.set(length);
         Ok(text)
     }
@@ -1886,8 +1885,8 @@ entry! {
 }
 
 entry! {
-    fn rocksdb_options_get_wal_dir(opt: &mut rocksdb_options_t, size: out usize) -> *const c_char {
-        let (text, length) = text_of(&mut opt.texts, "wal_dir", &opt.database.wal_dir);
+    fn rocksdb_options_get_wal_dir(opt: shared rocksdb_options_t, size: out usize) -> *const c_char {
+        let (text, length) = opt.texts.get("wal_dir", &opt.database.wal_dir);
         size.set(length);
         Ok(text)
     }

@@ -39,13 +39,13 @@ impl rocksdb_writebatch_t {
             operation(&mut self.batch).map_err(tailwater::Error::from)?;
             return Ok(());
         }
-        let mut changed = self.batch.clone();
-        operation(&mut changed).map_err(tailwater::Error::from)?;
-        if changed.size_in_bytes() > self.max_bytes {
+        let mut added = WriteBatch::new();
+        let header = added.size_in_bytes();
+        operation(&mut added).map_err(tailwater::Error::from)?;
+        if self.batch.size_in_bytes() + added.size_in_bytes() - header > self.max_bytes {
             return Err(Failure::new(Class::Aborted, "the batch is too large"));
         }
-        self.batch = changed;
-        Ok(())
+        Ok(self.batch.append(&added).map_err(tailwater::Error::from)?)
     }
 }
 

@@ -1,17 +1,15 @@
 //! Options of tables.
 
-use std::collections::BTreeMap;
-use std::ffi::{CString, c_char};
+use std::ffi::c_char;
 use std::sync::Arc;
 
 use tailwater::BlockCache;
-use tailwater::options::{BlockBasedTableOptions, FilterPolicy, ObjectName};
+use tailwater::options::{BlockBasedTableOptions, FilterPolicy};
 
 use crate::boundary::{Class, Failure, entry, give};
 use crate::cache::rocksdb_cache_t;
 use crate::filter_policy::rocksdb_filterpolicy_t;
 use crate::marks::{Marked, Marks};
-use crate::options::text_of;
 
 /// Options of tables, and their cache.
 #[derive(Default)]
@@ -19,7 +17,6 @@ pub(crate) struct rocksdb_block_based_table_options_t {
     pub(crate) options: BlockBasedTableOptions,
     pub(crate) block_cache: Option<Arc<BlockCache>>,
     pub(crate) marks: Marks,
-    texts: BTreeMap<&'static str, CString>,
 }
 
 impl Marked for rocksdb_block_based_table_options_t {
@@ -65,7 +62,7 @@ entry! {
 
 entry! {
     fn rocksdb_block_based_options_set_user_defined_index_factory_from_string(
-        options: &mut rocksdb_block_based_table_options_t,
+        options: shared rocksdb_block_based_table_options_t,
         value: bytes[value_len],
         errptr,
     ) {
@@ -74,33 +71,28 @@ entry! {
             let message = format!("there is no user-defined index '{name}'");
             return Err(Failure::new(Class::NotSupported, message));
         }
-        options.options.user_defined_index_factory = ObjectName::default();
+        let _ = options;
         Ok(())
     }
 }
 
 entry! {
     fn rocksdb_block_based_options_clear_user_defined_index_factory(
-        options: &mut rocksdb_block_based_table_options_t,
+        options: shared rocksdb_block_based_table_options_t,
     ) {
-        options.options.user_defined_index_factory = ObjectName::default();
+        let _ = options;
         Ok(())
     }
 }
 
 entry! {
+    /// There are none: null, with length 0.
     fn rocksdb_block_based_options_get_user_defined_index_factory_name(
-        options: *const rocksdb_block_based_table_options_t,
+        options: &rocksdb_block_based_table_options_t,
         name_len: out usize,
     ) -> *const c_char {
-        // SAFETY: the caller does not use the options otherwise during the call.
-        let options = unsafe { crate::boundary::reference_mut(options.cast_mut(), "options")? };
-        let Some(name) = options.options.user_defined_index_factory.id() else {
-            name_len.set(0);
-            return Ok(std::ptr::null());
-        };
-        let (text, length) = text_of(&mut options.texts, "user_defined_index_factory", name);
-        name_len.set(length);
-        Ok(text)
+        let _ = options;
+        name_len.set(0);
+        Ok(std::ptr::null())
     }
 }

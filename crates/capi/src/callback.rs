@@ -31,12 +31,16 @@ impl State {
         self.pointer
     }
 
-    /// Calls `name`.
+    /// Returns what `name` returns; nothing if it or its result is null.
     pub(crate) fn name(&self, name: Name) -> String {
         let Some(name) = name else { return String::new() };
-        // SAFETY: `name` belongs to this state, and returns a C string.
-        let name = unsafe { CStr::from_ptr(name(self.pointer)) };
-        name.to_string_lossy().into_owned()
+        // SAFETY: `name` belongs to this state.
+        let name = unsafe { name(self.pointer) };
+        if name.is_null() {
+            return String::new();
+        }
+        // SAFETY: what is not null is a C string.
+        unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{c_char, c_uchar, c_void};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use tailwater::Db;
 use tailwater_io::sync::Mutex;
@@ -13,6 +14,8 @@ use crate::marks::{Marked, Marks};
 pub(crate) struct rocksdb_t {
     pub(crate) db: Db,
     pub(crate) marks: Marks,
+    /// The number of this open call in the process, at least 1.
+    pub(crate) number: u64,
     /// The functions without effect that the LOG has lines of.
     noted: Mutex<BTreeSet<&'static str>>,
 }
@@ -25,7 +28,9 @@ impl Marked for rocksdb_t {
 
 impl rocksdb_t {
     pub(crate) fn new(db: Db) -> Self {
-        Self { db, marks: Marks::default(), noted: Mutex::default() }
+        static OPENED: AtomicU64 = AtomicU64::new(0);
+        let number = OPENED.fetch_add(1, Ordering::Relaxed) + 1;
+        Self { db, marks: Marks::default(), number, noted: Mutex::default() }
     }
 
     /// Checks whether a function without implementation was called on this database. The first

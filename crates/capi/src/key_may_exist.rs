@@ -4,10 +4,13 @@ use std::ffi::{c_char, c_uchar};
 
 use tailwater::ColumnFamily;
 
-use crate::boundary::{Failure, Out, Outcome, copy_bytes, entry};
+use crate::boundary::{Out, copy_bytes, entry};
 use crate::database::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
 use crate::read_options::rocksdb_readoptions_t;
+
+/// The answer that makes the program read the key.
+const MAY_EXIST: c_uchar = 1;
 
 /// The places for the value.
 struct Place {
@@ -23,23 +26,25 @@ fn key_may_exist(
     key: &[u8],
     timestamp: Option<&[u8]>,
     to: &Place,
-) -> Outcome<c_uchar> {
+) -> c_uchar {
     to.is_found.set(0);
     if timestamp.is_some() {
-        return Err(Failure::missing("rocksdb_key_may_exist with a timestamp"));
+        db.marks.refuse("rocksdb_key_may_exist with a timestamp");
+        return MAY_EXIST;
     }
-    match db.db.get_pinned_cf_opt(family, key, &*options.ready(db)?) {
-        Ok(None) => Ok(0),
+    // What cannot be read may exist.
+    let Ok(options) = options.ready(db) else { return MAY_EXIST };
+    match db.db.get_pinned_cf_opt(family, key, &*options) {
+        Ok(None) => 0,
         Ok(Some(value)) => {
-            if !to.is_found.is_null() {
+            if !to.is_found.is_null() && !to.value.is_null() {
                 to.is_found.set(1);
                 to.length.set(value.len());
                 to.value.set(copy_bytes(&value));
             }
-            Ok(1)
+            MAY_EXIST
         }
-        // What cannot be read may exist.
-        Err(_) => Ok(1),
+        Err(_) => MAY_EXIST,
     }
 }
 
@@ -54,7 +59,7 @@ entry! {
         value_found: out c_uchar,
     ) -> c_uchar {
         let to = Place { value, length: val_len, is_found: value_found };
-        key_may_exist(db, options, db.db.default_cf(), key, timestamp, &to)
+        Ok(key_may_exist(db, options, db.db.default_cf(), key, timestamp, &to))
     }
 }
 
@@ -70,6 +75,6 @@ entry! {
         value_found: out c_uchar,
     ) -> c_uchar {
         let to = Place { value, length: val_len, is_found: value_found };
-        key_may_exist(db, options, &column_family.family, key, timestamp, &to)
+        Ok(key_may_exist(db, options, &column_family.family, key, timestamp, &to))
     }
 }

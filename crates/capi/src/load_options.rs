@@ -1,6 +1,7 @@
 //! Options from option strings and from a database's files.
 
 use std::ffi::c_char;
+use std::sync::Arc;
 
 use tailwater::{ErrorKind, OpenOptions, options};
 
@@ -57,7 +58,7 @@ entry! {
             names.push(copy_text(name));
             families.push(give(rocksdb_options_t {
                 family: loaded.column_family(name).clone(),
-                block_cache: cache.map(|cache| std::sync::Arc::clone(&cache.cache)),
+                block_cache: cache.map(|cache| Arc::clone(&cache.cache)),
                 ..rocksdb_options_t::default()
             }));
         }

@@ -1,7 +1,7 @@
 //! What a program asked of an object although it is not implemented.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use tailwater_io::sync::Mutex;
 
@@ -24,8 +24,8 @@ pub(crate) enum Effect {
 pub(crate) struct Marks {
     /// Whether there is anything that the next call must look at.
     is_set: AtomicBool,
-    /// The address of the database whose LOG has the notes, if nothing is refused; 0 for none.
-    noted_by: AtomicUsize,
+    /// The number of the database whose LOG has the notes, if nothing is refused; 0 for none.
+    noted_by: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -44,7 +44,7 @@ impl Clone for Marks {
         let state = self.state.lock().clone();
         Self {
             is_set: AtomicBool::new(self.is_set.load(Relaxed)),
-            noted_by: AtomicUsize::new(0),
+            noted_by: AtomicU64::new(0),
             state: Mutex::new(state),
         }
     }
@@ -142,18 +142,17 @@ impl Marks {
     /// Checks the marks before a call on `db` uses the object.
     #[inline]
     pub(crate) fn check(&self, db: &rocksdb_t) -> Outcome<()> {
-        let address = std::ptr::from_ref(db).addr();
-        if !self.is_set.load(Relaxed) || self.noted_by.load(Relaxed) == address {
+        if !self.is_set.load(Relaxed) || self.noted_by.load(Relaxed) == db.number {
             return Ok(());
         }
-        self.check_set(db, address)
+        self.check_set(db)
     }
 
     #[cold]
-    fn check_set(&self, db: &rocksdb_t, address: usize) -> Outcome<()> {
+    fn check_set(&self, db: &rocksdb_t) -> Outcome<()> {
         db.note(&self.notes());
         self.refusal()?;
-        self.noted_by.store(address, Relaxed);
+        self.noted_by.store(db.number, Relaxed);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The options of a database and of a column family: one object, as in RocksDB.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{CString, c_char, c_int, c_uchar};
+use std::collections::BTreeSet;
+use std::ffi::{c_int, c_uchar};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ use crate::missing::rocksdb_logger_t;
 use crate::open::path;
 use crate::rate_limiter::rocksdb_ratelimiter_t;
 use crate::slice_transform::rocksdb_slicetransform_t;
-use crate::values::{Value, set};
+use crate::values::{Texts, Value, set};
 
 /// The options of a database and of a column family, with the objects that they name.
 #[derive(Clone, Default)]
@@ -42,8 +42,7 @@ pub(crate) struct rocksdb_options_t {
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
     pub(crate) compaction_filter: Option<CompactionFilter>,
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
-    /// Texts that getters returned. They live until the getter is called again.
-    pub(crate) texts: BTreeMap<&'static str, CString>,
+    pub(crate) texts: Texts,
     pub(crate) write_lifetime_hints: BTreeSet<c_int>,
     pub(crate) checksum_handoff_types: BTreeSet<c_int>,
 }
@@ -596,16 +595,4 @@ entry! {
     fn rocksdb_options_checksum_handoff_file_types_count(opt: shared rocksdb_options_t) -> usize {
         Ok(opt.checksum_handoff_types.len())
     }
-}
-
-/// Returns a text of the options, which lives until the getter is called again.
-pub(crate) fn text_of(
-    texts: &mut BTreeMap<&'static str, CString>,
-    name: &'static str,
-    value: &str,
-) -> (*const c_char, usize) {
-    let text = CString::new(value.replace('\0', "")).unwrap_or_default();
-    let length = text.as_bytes().len();
-    texts.insert(name, text);
-    (texts.get(name).map_or(std::ptr::null(), |text| text.as_ptr()), length)
 }

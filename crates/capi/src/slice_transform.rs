@@ -43,6 +43,9 @@ impl CustomPrefixExtractor for UserTransform {
         if found.cast_const().cast() == key.as_ptr() || length == 0 {
             return Some(prefix);
         }
+        if found.is_null() {
+            return None;
+        }
         // SAFETY: the function returned a pointer to this number of bytes.
         let copy = unsafe { slice::from_raw_parts(found.cast_const().cast::<u8>(), length) };
         // What is not the beginning of the key cannot be used as its prefix.

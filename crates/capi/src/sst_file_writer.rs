@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use tailwater::{Comparator, OpenOptions, SstFileWriter};
+use tailwater::{OpenOptions, SstFileWriter};
 
 use crate::boundary::{Failure, Outcome, entry, give};
 use crate::comparator::rocksdb_comparator_t;
@@ -19,10 +19,11 @@ pub(crate) struct rocksdb_sstfilewriter_t {
 }
 
 impl rocksdb_sstfilewriter_t {
-    fn new(options: &rocksdb_options_t, comparator: Option<&Comparator>) -> Self {
+    fn new(options: &rocksdb_options_t, comparator: Option<&rocksdb_comparator_t>) -> Self {
         let mut options = options.clone();
         if let Some(comparator) = comparator {
-            options.set_comparator(comparator.clone());
+            options.marks.add(&comparator.marks);
+            options.set_comparator(comparator.comparator.clone());
         }
         Self { options, writer: None, finished_size: 0 }
     }
@@ -61,7 +62,6 @@ entry! {
         comparator: maybe_const rocksdb_comparator_t,
     ) -> *mut rocksdb_sstfilewriter_t {
         let _ = env;
-        let comparator = comparator.map(|comparator| &comparator.comparator);
         Ok(give(rocksdb_sstfilewriter_t::new(io_options, comparator)))
     }
 }

@@ -1,6 +1,7 @@
 //! The conversion of option values between C and Rust, for the generated accessors.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char, c_int};
 
 use tailwater::BottommostRewrite;
 use tailwater::options::{
@@ -8,6 +9,7 @@ use tailwater::options::{
     DataBlockIndexType, IndexSearchType, IndexShortening, IndexType, InfoLogLevel, PinningTier,
     PrepopulateBlobCache, PrepopulateBlockCache, RecoveryMode, StopStyle, Temperature,
 };
+use tailwater_io::sync::Mutex;
 
 use crate::boundary::{Failure, Outcome};
 use crate::marks::Marks;
@@ -178,4 +180,27 @@ pub(crate) fn get<C, V: Value<C>>(option: &V) -> Outcome<C> {
 /// Returns the text of an option.
 pub(crate) fn text_from(text: &CStr) -> Outcome<String> {
     text.to_str().map(str::to_owned).map_err(|error| Failure::invalid(format!("{text:?}: {error}")))
+}
+
+/// The texts that the getters of an object returned. A text lives until the getter is called after
+/// the option was changed.
+#[derive(Default)]
+pub(crate) struct Texts(Mutex<BTreeMap<&'static str, CString>>);
+
+impl Clone for Texts {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl Texts {
+    /// Returns the value of the option `name` as a C string, and its length in bytes.
+    pub(crate) fn get(&self, name: &'static str, value: &str) -> (*const c_char, usize) {
+        let mut texts = self.0.lock();
+        let text = texts.entry(name).or_default();
+        if text.as_bytes() != value.as_bytes() {
+            *text = CString::new(value).unwrap_or_default();
+        }
+        (text.as_ptr(), text.as_bytes().len())
+    }
 }

@@ -110,8 +110,8 @@ impl Accessor {
         let getter = stem.strip_prefix("get_");
         match (kind.as_str(), getter) {
             ("text", Some(name)) => format!(
-                "    fn {function}(opt: &mut {object}, size: out usize) -> *const c_char {{\n        \
-                 let (text, length) = text_of(&mut opt.texts, \"{name}\", &opt.{path});\n        \
+                "    fn {function}(opt: shared {object}, size: out usize) -> *const c_char {{\n        \
+                 let (text, length) = opt.texts.get(\"{name}\", &opt.{path});\n        \
                  size.set(length);\n        Ok(text)\n    }}\n"
             ),
             ("text", None) => format!(
@@ -144,7 +144,6 @@ use crate::flush::rocksdb_flushoptions_t;
 use crate::ingestion::rocksdb_ingestexternalfileoptions_t;
 use crate::options::{
     rocksdb_fifo_compaction_options_t, rocksdb_options_t, rocksdb_universal_compaction_options_t,
-    text_of,
 };
 use crate::read_options::rocksdb_readoptions_t;
 use crate::sizes::rocksdb_size_approximation_options_t;

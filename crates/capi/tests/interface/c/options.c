@@ -22,6 +22,9 @@ int main(void) {
   size_t length;
   const char* text = rocksdb_options_get_wal_dir(options, &length);
   CHECK(same(text, length, "logs"));
+  /* It lives until its option is changed. */
+  CHECK(rocksdb_options_get_wal_dir(options, &length) == text);
+  CHECK(same(text, length, "logs"));
   rocksdb_options_set_wal_dir(options, "");
   rocksdb_options_set_max_bytes_for_level_multiplier(options, 8.5);
   CHECK(rocksdb_options_get_max_bytes_for_level_multiplier(options) == 8.5);
@@ -101,9 +104,20 @@ int main(void) {
   rocksdb_put(db, writes, "k", 1, "v", 1, &error);
   OK();
   CHECK(log_has("db/LOG", "rocksdb_writeoptions_set_low_pri has no effect"));
-  rocksdb_writeoptions_destroy(writes);
   rocksdb_close(db);
   rocksdb_cache_destroy(cache);
+  /* Each database has the line, also one that takes the place of another one in memory. */
+  for (int i = 0; i < 5; i++) {
+    char path[20], log[30];
+    sprintf(path, "noted%d", i);
+    sprintf(log, "%s/LOG", path);
+    db = create(path);
+    rocksdb_put(db, writes, "k", 1, "v", 1, &error);
+    OK();
+    CHECK(log_has(log, "rocksdb_writeoptions_set_low_pri has no effect"));
+    rocksdb_close(db);
+  }
+  rocksdb_writeoptions_destroy(writes);
 
   rocksdb_options_t *loaded, **families;
   char** family_names;

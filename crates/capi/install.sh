@@ -2,16 +2,19 @@
 # Builds the C interface and installs it: librocksdb.so.11, librocksdb.a, rocksdb/c.h, rocksdb.pc.
 #
 # usage: crates/capi/install.sh, with PREFIX (default /usr/local), DESTDIR, and PROFILE (default shipped)
+#
+# Needs the binutils.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 prefix=${PREFIX:-/usr/local}
 destination=${DESTDIR:-}$prefix
 profile=${PROFILE:-shipped}
-target=${CARGO_TARGET_DIR:-target}/$profile
+# The development profile has a directory with another name.
+target=${CARGO_TARGET_DIR:-target}/${profile/#dev/debug}
 
-cargo rustc -p tailwater-capi --lib --profile "$profile" --crate-type cdylib
-cargo rustc -p tailwater-capi --lib --profile "$profile" --crate-type staticlib
+cargo rustc --locked -p tailwater-capi --lib --profile "$profile" --crate-type cdylib
+cargo rustc --locked -p tailwater-capi --lib --profile "$profile" --crate-type staticlib
 
 install -d "$destination"/{lib/pkgconfig,include/rocksdb}
 install -m 755 "$target/libtailwater_capi.so" "$destination/lib/librocksdb.so.11"
@@ -23,7 +26,9 @@ install -m 644 crates/capi/include/rocksdb/c.h "$destination/include/rocksdb/c.h
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ld -r --whole-archive "$target/libtailwater_capi.a" -o "$work/whole.o"
-objcopy --wildcard --keep-global-symbol='rocksdb_*' "$work/whole.o" "$work/rocksdb.o"
+# The standard library's bitcode is of no use, and of a version that ar's plugins may not read.
+objcopy --wildcard --keep-global-symbol='rocksdb_*' --remove-section=.llvmbc --remove-section=.llvmcmd \
+    "$work/whole.o" "$work/rocksdb.o"
 rm -f "$destination/lib/librocksdb.a"
 ar crs "$destination/lib/librocksdb.a" "$work/rocksdb.o"
 

@@ -20,7 +20,7 @@ unset TAILWATER_SEED
 cargo test --quiet --locked -p tailwater -p tailwater-log -p tailwater-server -p tailwater-capi --no-run
 
 if [ "${TAILWATER_SANITIZE:-on}" != off ]; then
-    ci/sanitize.sh address memcheck
+    ci/sanitize.sh address programs memcheck
 fi
 ci/cli.sh
 ci/capi/all.sh target/capi

@@ -2,10 +2,12 @@
 # Runs the tests of unsafe code under AddressSanitizer, memcheck and the model checker loom. Each step prints what it
 # runs, or why it is skipped.
 #
-# usage: ci/sanitize.sh [STEP...]     default: all steps: address memcheck loom thread
+# usage: ci/sanitize.sh [STEP...]     default: all steps: address programs memcheck loom thread
 #
 #   address    use after free, and out of bounds, also in programs on the C interface. The caches' slabs and the
 #              memtables' arenas mark their free memory for the sanitizer (`--cfg asan`, crates/io/src/buffer/poison.rs).
+#   programs   the programs in C on the C interface, compiled with AddressSanitizer and LeakSanitizer, with the library
+#              as it is: what a program misuses, and what it cannot free.
 #   memcheck   decisions that depend on uninitialised memory. Needs valgrind.
 #   loom       every interleaving, and every value that a load may return, of the lock-free parts.
 #   thread     is skipped, with the reason.
@@ -40,6 +42,8 @@ run_tests() {
 
 # Filters for the tests of unsafe code in the engine's library.
 engine_filters=(epoch:: cache:: memtable::)
+# Filters for the tests of the C interface that run programs in C.
+program_filters=(programs:: missing:: every_option)
 
 address() {
     say "AddressSanitizer: all tests of tailwater-io, and tests of epochs, caches, memtables and LZ4"
@@ -55,9 +59,20 @@ address() {
 
     say "AddressSanitizer: programs in C on the C interface"
     # The programs are linked with the runtime of the compiler that built the library.
-    TAILWATER_ASAN_RUNTIME=$(echo "$(rustc --print sysroot)/lib/rustlib/$host"/lib/librustc*_rt.asan.a)
-    export TAILWATER_ASAN_RUNTIME
-    run_tests programs:: missing:: every_option -- "${options[@]}" -p tailwater-capi --test interface
+    local runtime
+    runtime=$(echo "$(rustc --print sysroot)/lib/rustlib/$host"/lib/librustc*_rt.asan.a)
+    export TAILWATER_C_FLAGS="-rdynamic -Wl,--whole-archive $runtime -Wl,--no-whole-archive -lm -ldl -lrt"
+    run_tests "${program_filters[@]}" -- "${options[@]}" -p tailwater-capi --test interface
+}
+
+programs() {
+    export TAILWATER_C_FLAGS="-fsanitize=address -fno-omit-frame-pointer"
+    if ! echo 'int main(void) { return 0; }' | ${CC:-cc} -xc $TAILWATER_C_FLAGS -o /dev/null - 2>/dev/null; then
+        say "programs in C with AddressSanitizer: skipped, the C compiler lacks it"
+        return
+    fi
+    say "AddressSanitizer and LeakSanitizer: programs in C on the C interface, with the library as it is"
+    run_tests "${program_filters[@]}" -- -p tailwater-capi --test interface
 }
 
 memcheck() {
@@ -88,9 +103,9 @@ thread() {
     echo "enough would hide real races. loom covers the parts that use atomics."
 }
 
-if [ $# -gt 0 ]; then steps=("$@"); else steps=(address memcheck loom thread); fi
+if [ $# -gt 0 ]; then steps=("$@"); else steps=(address programs memcheck loom thread); fi
 for step in "${steps[@]}"; do
-    case $step in address | memcheck | loom | thread) ;; *) sed -n 's/^# usage: //p' "$0" >&2; exit 2 ;; esac
+    case $step in address | programs | memcheck | loom | thread) ;; *) sed -n 's/^# usage: //p' "$0" >&2; exit 2 ;; esac
     # Each step runs in a subshell, so that its environment does not affect other steps.
     ("$step")
 done

@@ -1,6 +1,5 @@
 //! The library under test, and programs in C that are linked with it.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -40,13 +39,8 @@ fn run_linked(name: &str, source: &Path, directory: &Path, linked: &str) {
         }
     }
     let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    // If the library is built with AddressSanitizer, its programs need the same compiler's runtime.
-    let runtime = std::env::var_os("TAILWATER_ASAN_RUNTIME");
-    let runtime = runtime.as_deref().map(|path| {
-        let options = ["-rdynamic", "-Wl,--whole-archive"].map(OsStr::new);
-        let more = ["-Wl,--no-whole-archive", "-lm", "-ldl", "-lrt"].map(OsStr::new);
-        [&options[..], &[path], &more[..]].concat()
-    });
+    // A sanitizer's flags for the C compiler.
+    let flags = std::env::var("TAILWATER_C_FLAGS").unwrap_or_default();
     let compiled = Command::new(compiler)
         .args(["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         .arg("-I")
@@ -61,7 +55,7 @@ fn run_linked(name: &str, source: &Path, directory: &Path, linked: &str) {
         .arg(linked)
         .arg(format!("-DLIBRARY=\"{}/librocksdb.so.11\"", libraries.display()))
         .arg(format!("-Wl,-z,now,-rpath,{}", libraries.display()))
-        .args(runtime.unwrap_or_default())
+        .args(flags.split_whitespace())
         .arg("-lpthread")
         .output()
         .expect("a C compiler");

@@ -28,8 +28,12 @@ fn call(function: &Function, first: &str, second: &str) -> String {
             _ => argument(name, rust),
         })
         .collect();
-    let cast = if function.returns == "()" { "" } else { "(void)" };
-    format!("{cast}{}({});", function.name, arguments.join(", "))
+    let called = format!("{}({})", function.name, arguments.join(", "));
+    match (function.returns.as_str(), function.rule.as_deref()) {
+        ("()", _) => format!("{called};"),
+        (_, Some(rule)) if rule.starts_with("empty_copy") => format!("rocksdb_free({called});"),
+        _ => format!("(void){called};"),
+    }
 }
 
 /// Returns the call of a function that gets several keys, for two keys.

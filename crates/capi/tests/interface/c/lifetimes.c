@@ -13,12 +13,20 @@ static rocksdb_t* reopen(const char* path) {
   return db;
 }
 
+/* A child has copies of its parent's threads' memory, without the threads. */
+static int is_child = 0;
+
+/* Asked by a leak checker, if there is one. */
+int __lsan_is_turned_off(void);
+int __lsan_is_turned_off(void) { return is_child; }
+
 /* Runs `body` in a process of its own, which must end without an error. */
 static void in_a_process(void (*body)(void)) {
   fflush(NULL);
   pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
+    is_child = 1;
     body();
     exit(0);
   }
@@ -124,6 +132,9 @@ static long memory(void) {
   return memory;
 }
 
+/* There with AddressSanitizer, which delays the reuse of memory. */
+extern void __asan_init(void) __attribute__((weak));
+
 static void use_threads(size_t from, size_t to) {
   for (size_t i = from; i < to; i++) {
     pthread_t thread;
@@ -139,7 +150,7 @@ static void threads(void) {
   use_threads(1000, 10000);
   /* The entries themselves take about 2 MiB. */
   long grown = memory() - before;
-  if (grown > 16 * 1024) {
+  if (!__asan_init && grown > 16 * 1024) {
     fprintf(stderr, "9000 threads left %ld KiB\n", grown);
     exit(1);
   }

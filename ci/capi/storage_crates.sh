@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of openraft-rocksstore 0.9.21 and kvdb-rocksdb 0.21.0 on Tailwater's librocksdb.so: as published, with
-# the older versions of crate rocksdb that they depend on, and with crate rocksdb 0.25.
+# the older versions of crate rocksdb that they depend on, and with crate rocksdb 0.25. Fails if a test crashes or hangs,
+# or if other tests fail than those in ci/capi/storage_crates.txt.
 #
 # usage: ci/capi/storage_crates.sh DIRECTORY
 #
@@ -9,6 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 directory=$(realpath -m "${1:?usage: storage_crates.sh DIRECTORY}")
+expected=$PWD/ci/capi/storage_crates.txt crate_tests=$PWD/ci/capi/crate_tests.sh
 ci/capi/library.sh "$directory"
 
 # fetch CRATE VERSION: brings a crate and its dependencies into Cargo's registry. Each has a package of its own, because
@@ -23,12 +25,13 @@ fetch() {
 }
 fetch openraft-rocksstore 0.9.21
 fetch kvdb-rocksdb 0.21.0
-export ROCKSDB_LIB_DIR=$directory/lib LD_LIBRARY_PATH=$directory/lib CARGO_TARGET_DIR=$directory/target
+export ROCKSDB_LIB_DIR=$directory/lib CARGO_TARGET_DIR=$directory/target
+# Old versions of bindgen may need the caller's, to find libclang.
+export LD_LIBRARY_PATH=$directory/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 
-# try CRATE HEADER ARGUMENTS...: runs the tests of a crate, as published or with crate rocksdb 0.25.
+# try CRATE HEADER: runs the tests of a crate, as published or with crate rocksdb 0.25.
 try() {
     local crate=$1 header=$2 copy=$directory/$1-$2
-    shift 2
     if [ ! -d "$copy" ]; then
         cp -r "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/"$crate" "$copy"
         rm -f "$copy/Cargo.lock" "$copy/rust-toolchain" "$copy/rust-toolchain.toml"
@@ -43,12 +46,10 @@ try() {
         fi
     fi
     echo "== $crate, $header"
-    (cd "$copy" && timeout 1200 cargo test --quiet "$@")
+    (cd "$copy" && "$crate_tests" "$expected" "$directory" --lib)
 }
 
-failed=0
 for header in published new; do
-    try openraft-rocksstore-0.9.21 $header --lib || failed=1
-    try kvdb-rocksdb-0.21.0 $header --lib || failed=1
+    try openraft-rocksstore-0.9.21 $header
+    try kvdb-rocksdb-0.21.0 $header
 done
-exit $failed

@@ -25,7 +25,7 @@ install -m 644 crates/capi/include/rocksdb/c.h "$destination/include/rocksdb/c.h
 # can collide with the program's own zstd or with another Rust library.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-ld -r --whole-archive "$target/libtailwater_capi.a" -o "$work/whole.o"
+ld -r --force-group-allocation --whole-archive "$target/libtailwater_capi.a" -o "$work/whole.o"
 # The standard library's bitcode is of no use, and of a version that ar's plugins may not read.
 objcopy --wildcard --keep-global-symbol='rocksdb_*' --remove-section=.llvmbc --remove-section=.llvmcmd \
     "$work/whole.o" "$work/rocksdb.o"

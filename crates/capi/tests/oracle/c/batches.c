@@ -208,7 +208,7 @@ static void updates(struct side* side, const int* n) {
     for (int i = 0; i < 20 && CALL(wal_iter_valid)(iter); i++) {
       uint64_t sequence = 0;
       rocksdb_writebatch_t* batch = CALL(wal_iter_get_batch)(iter, &sequence);
-      print(side, "%llu ", (unsigned long long)sequence);
+      print(side, "%llu ", (unsigned long long)(sequence - side->logged_from));
       print_batch(side, batch);
       CALL(writebatch_destroy)(batch);
       CALL(wal_iter_next)(iter);

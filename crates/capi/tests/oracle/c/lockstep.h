@@ -59,6 +59,9 @@ struct side {
   int single_written, single_deleted;
   /* The number of files that were made outside of the database. */
   int files;
+  /* Whether such files were ingested. Each gets a sequence number if the database has keys in its
+   * range, which depends on when automatic compactions run. */
+  int ingested;
   int manual_compactions_disabled;
   char output[OUTPUT];
   size_t used;
@@ -96,6 +99,8 @@ size_t value_of(int number, char* value);
 /* Compares two keys in the order of the databases. */
 int compare_keys(const char* a, size_t a_length, const char* b, size_t b_length);
 rocksdb_readoptions_t* read_options(struct side* side, int number);
+/* Whether both databases must have the same sequence numbers. */
+int compares_sequences(const struct side* side);
 
 /* database.c */
 void open_side(struct side* side);

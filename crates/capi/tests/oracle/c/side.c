@@ -47,6 +47,10 @@ void print_error(struct side* side, char* error) {
   CALL(free)(error);
 }
 
+int compares_sequences(const struct side* side) {
+  return !(configuration.automatic && side->ingested);
+}
+
 /* Some keys are a prefix of others, and one is empty. */
 size_t key_of(int number, char* key) {
   number %= KEYS;

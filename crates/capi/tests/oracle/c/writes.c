@@ -75,7 +75,8 @@ static void single(struct side* side, const int* n) {
 
 static void sequence(struct side* side, const int* n) {
   (void)n;
-  print(side, "%llu ", (unsigned long long)CALL(get_latest_sequence_number)(side->db));
+  uint64_t number = CALL(get_latest_sequence_number)(side->db);
+  if (compares_sequences(side)) print(side, "%llu ", (unsigned long long)number);
 }
 
 static void write_options(struct side* side, const int* n) {

@@ -49,7 +49,10 @@ try() {
     (cd "$copy" && "$crate_tests" "$expected" "$directory" --lib)
 }
 
+failed=0
 for header in published new; do
-    try openraft-rocksstore-0.9.21 $header
-    try kvdb-rocksdb-0.21.0 $header
+    for crate in openraft-rocksstore-0.9.21 kvdb-rocksdb-0.21.0; do
+        try $crate $header || failed=$?
+    done
 done
+exit $failed

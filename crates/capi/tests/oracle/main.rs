@@ -121,6 +121,8 @@ mod tests {
             let mut process = Command::new(&self.program)
                 .args([&self.ours, &self.theirs])
                 .arg(directory.path())
+                // Some options are relative paths.
+                .current_dir(directory.path())
                 .stdin(Stdio::piped())
                 .stderr(Stdio::piped())
                 .spawn()

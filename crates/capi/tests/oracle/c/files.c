@@ -239,9 +239,10 @@ static void ingest(struct side* side, const int* n) {
   rocksdb_ingestexternalfileoptions_t* options = CALL(ingestexternalfileoptions_create)();
   CALL(ingestexternalfileoptions_set_move_files)(options, n[1] % 2);
   CALL(ingestexternalfileoptions_set_snapshot_consistency)(options, n[1] % 5 != 0);
-  CALL(ingestexternalfileoptions_set_allow_global_seqno)(options, n[2] % 7 != 0);
   CALL(ingestexternalfileoptions_set_allow_blocking_flush)(options, n[2] % 5 != 0);
-  /* Whether the last level is free depends on when automatic compactions run. */
+  /* What overlaps the table depends on when automatic compactions run. */
+  CALL(ingestexternalfileoptions_set_allow_global_seqno)(
+      options, n[2] % 7 != 0 || configuration.automatic);
   CALL(ingestexternalfileoptions_set_fail_if_not_bottommost_level)(
       options, n[2] % 6 == 5 && !configuration.automatic);
   CALL(ingestexternalfileoptions_set_verify_checksums_before_ingest)(options, n[1] % 3 == 0);

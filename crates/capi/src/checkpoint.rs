@@ -1,6 +1,6 @@
 //! Checkpoints.
 
-use tailwater::Db;
+use tailwater::{CheckpointOptions, Db};
 
 use crate::boundary::{entry, give};
 use crate::database::rocksdb_t;
@@ -22,15 +22,14 @@ entry! {
 }
 
 entry! {
-    /// The memtables are always flushed, as they are in RocksDB if the size is 0.
     fn rocksdb_checkpoint_create(
         checkpoint: shared rocksdb_checkpoint_t,
         checkpoint_dir: text,
         log_size_for_flush: u64,
         errptr,
     ) {
-        let _ = log_size_for_flush;
-        Ok(checkpoint.db.checkpoint(path(checkpoint_dir))?)
+        let options = CheckpointOptions::new().with_log_size_for_flush(log_size_for_flush);
+        Ok(checkpoint.db.checkpoint_opt(path(checkpoint_dir), &options)?)
     }
 }
 

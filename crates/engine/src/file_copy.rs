@@ -32,14 +32,25 @@ pub(crate) fn link_or_copy(
         Err(error) if error.is_no_space() => Err(error.into()),
         // Linking fails if the files are on different filesystems, or if the filesystem does not
         // support links. If it failed for any other reason, the copy fails, too.
-        Err(_) => copy(storage, from, to, modes),
+        Err(_) => copy(storage, from, None, to, modes),
     }
 }
 
-fn copy(storage: &dyn Storage, from: &Path, to: &Path, modes: CopyModes) -> Result<()> {
+/// Copies a file or, if a length in bytes is given, its beginning, and syncs the copy. The directory
+/// of the copy is not synced.
+///
+/// # Errors
+/// Corruption, if the file is shorter than `length`; errors from reading and writing.
+pub(crate) fn copy(
+    storage: &dyn Storage,
+    from: &Path,
+    length: Option<u64>,
+    to: &Path,
+    modes: CopyModes,
+) -> Result<()> {
     let purpose = Purpose::Checkpoint;
     let source = storage.open(from, modes.source, purpose)?;
-    let length = source.length()?;
+    let length = length.map_or_else(|| source.length(), Ok)?;
     let target = storage.create(to, Create::New, modes.target, purpose)?;
     let options = WriterOptions { buffer_bytes: COPY_BYTES, ..WriterOptions::new(purpose) };
     let writer = SequentialWriter::new(target, options, &BufferPool::new(COPY_BYTES), None)?;

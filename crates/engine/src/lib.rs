@@ -101,8 +101,8 @@ pub use compaction_filter::{
     CompactionFilter, CustomCompactionFilter, FilterContext, FilterDecision, FilteredValue,
 };
 pub use db::{
-    CompactionPause, CreateFamiliesError, Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile,
-    MemTableStatistics, PROPERTY_NAMES, SizeOptions,
+    CheckpointOptions, CompactionPause, CreateFamiliesError, Db, Entries, KeyBounds,
+    LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics, PROPERTY_NAMES, SizeOptions,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ingest::{ExternalFileInfo, ExternalFiles, IngestOptions, IngestedFile, SstFileWriter};

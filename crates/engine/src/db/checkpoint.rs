@@ -3,7 +3,8 @@
 //! # Order
 //!
 //! 1. All memtables are flushed while writes wait. The tables then hold all data, so the checkpoint
-//!    needs no log.
+//!    needs no log. Or, if the options prefer it, the logs are kept as they are at a moment without
+//!    writes, and copied in the next step.
 //! 2. A staging directory is created, which contains a mark file. The mark is locked, so that no
 //!    other process builds a checkpoint there. Tables and blob files are linked into the staging
 //!    directory, or copied if they cannot be linked.
@@ -36,7 +37,9 @@ use crate::directory::{create_directory, sync_parent};
 use crate::error::{Error, Result};
 use crate::file_copy::{CopyModes, link_or_copy};
 use crate::options::Options;
+use crate::setters::setters;
 use crate::version::{set_current, write_manifest, write_whole};
+use crate::wal::KeptLogs;
 
 impl Db {
     /// Creates a second database in `directory`, which must not exist, with the current contents of
@@ -46,9 +49,57 @@ impl Db {
     /// # Errors
     /// Invalid argument, if the path exists; errors from writing files.
     pub fn checkpoint(&self, directory: impl AsRef<Path>) -> Result<()> {
-        self.database()?.checkpoint(directory.as_ref())
+        self.checkpoint_opt(directory, &CheckpointOptions::default())
+    }
+
+    /// Like [`Db::checkpoint`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Db::checkpoint`].
+    pub fn checkpoint_opt(
+        &self,
+        directory: impl AsRef<Path>,
+        options: &CheckpointOptions,
+    ) -> Result<()> {
+        self.database()?.checkpoint(directory.as_ref(), options)
     }
 }
+
+/// Options of a checkpoint. Name and default are those of RocksDB's `CreateCheckpointOptions`.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let db = tailwater::Db::open_default(directory.path().join("db"))?;
+/// use tailwater::{CheckpointOptions, Db};
+///
+/// db.put("key", "value")?;
+/// let copy = directory.path().join("copy");
+/// db.checkpoint_opt(&copy, &CheckpointOptions::new().with_log_size_for_flush(1 << 20))?;
+/// assert_eq!(db.live_files().len(), 0);
+/// assert_eq!(Db::open_default(&copy)?.get("key")?.as_deref(), Some(&b"value"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckpointOptions {
+    /// The total length of the logs, in bytes, from which on the memtables are flushed. Below it,
+    /// the logs are copied instead, and writes wait only until they are known. With 0, the default,
+    /// memtables are always flushed. Also after a write that was not logged, they always are.
+    pub log_size_for_flush: u64,
+}
+
+impl CheckpointOptions {
+    /// Returns the default options.
+    pub const fn new() -> Self {
+        Self { log_size_for_flush: 0 }
+    }
+}
+
+setters!(CheckpointOptions {
+    with_log_size_for_flush(log_size_for_flush: u64),
+});
 
 /// Number of a checkpoint's MANIFEST. No table has this number.
 const MANIFEST: u64 = 1;
@@ -58,11 +109,13 @@ struct Contents {
     edits: Vec<VersionEdit>,
     /// For each column family, a super version that keeps the family's files from being removed.
     sources: Vec<std::sync::Arc<SuperVersion>>,
+    /// The logs to copy; `None` if all data is in tables.
+    logs: Option<KeptLogs>,
 }
 
 impl Database {
     /// Creates a checkpoint in `directory`, which must not exist.
-    pub(super) fn checkpoint(&self, directory: &Path) -> Result<()> {
+    fn checkpoint(&self, directory: &Path, options: &CheckpointOptions) -> Result<()> {
         let _working = self.context.background.begin_work()?;
         let storage = &*self.context.storage;
         // Strips a trailing slash. With the slash, the staging directory would be inside
@@ -80,7 +133,7 @@ impl Database {
         staging.push(".tmp");
         let staging = directory.with_file_name(staging);
         let _lock = self.begin_staging(&staging)?;
-        let contents = match self.checkpoint_contents() {
+        let contents = match self.checkpoint_contents(options) {
             Ok(contents) => contents,
             Err(error) => return self.give_up_staging(&staging, error),
         };
@@ -140,9 +193,17 @@ impl Database {
         Ok(sync_parent(storage, staging)?)
     }
 
-    /// Flushes the memtables, which is step 1 of the module's description. Returns the contents of
-    /// the checkpoint.
-    fn checkpoint_contents(&self) -> Result<Contents> {
+    /// Keeps the logs or flushes the memtables, which is step 1 of the module's description. Returns
+    /// the contents of the checkpoint.
+    fn checkpoint_contents(&self, options: &CheckpointOptions) -> Result<Contents> {
+        if options.log_size_for_flush > 0 {
+            let leadership = self.writes.lead()?;
+            self.context.errors.check()?;
+            let logs = self.writes.keep_logs(&leadership, options.log_size_for_flush)?;
+            if logs.is_some() {
+                return Ok(self.contents(logs));
+            }
+        }
         // Flushes once while writes continue. Only the data written since then is flushed while
         // writes wait.
         let families = self.context.shared.family_set();
@@ -153,13 +214,19 @@ impl Database {
         let all: Vec<_> = families.iter().collect();
         let awaited = self.writes.seal_for_flush(&leadership, &all)?;
         self.writes.wait_for_flush(&awaited)?;
+        Ok(self.contents(None))
+    }
+
+    /// Returns the current contents of the tables, and `logs`.
+    fn contents(&self, logs: Option<KeptLogs>) -> Contents {
         // Versions are installed under this lock, so `edits` names exactly the files that `sources`
         // keeps from being removed.
         let versions = self.versions.lock();
         let edits = versions.snapshot();
+        let families = self.context.shared.family_set();
         let sources = families.iter().map(ColumnFamily::super_version).collect();
         drop(versions);
-        Ok(Contents { edits, sources })
+        Contents { edits, sources, logs }
     }
 
     /// Fills the staging directory. This is the rest of step 2, and step 3, of the module's
@@ -177,6 +244,12 @@ impl Database {
                 target: io_modes.mode(purpose, aside),
             };
             link_or_copy(storage, &from, &aside.join(name), modes)?;
+        }
+        if let Some(logs) = &contents.logs {
+            logs.copy_into(storage, aside, |from| CopyModes {
+                source: io_modes.mode_of_file(purpose, from),
+                target: io_modes.mode(purpose, aside),
+            })?;
         }
         let options = self.checkpoint_options().to_document().to_text();
         let number = self.context.numbers.take();
@@ -196,7 +269,8 @@ impl Database {
             // The checkpoint's OPTIONS file has these options, without directories.
             edit.family_options = None;
         }
-        if let Some(number) = edits.iter().filter_map(|edit| edit.log_number).max() {
+        let last_log = edits.iter().filter_map(|edit| edit.log_number).max();
+        if let Some(number) = last_log.filter(|_| contents.logs.is_none()) {
             // The checkpoint has no data in logs. But the MANIFEST of a database that tracks its
             // logs lists them, and a database in which all listed logs are missing is refused. So
             // the checkpoint gets one empty log.

@@ -211,6 +211,7 @@ impl Database {
             let (name, id) = (family.name(), family.id());
             self.context.info_log.info(format_args!("created column family '{name}' with ID {id}"));
         }
+        self.write_family_options_to_log(created.iter());
         for warning in unmet_settings(&options, &created) {
             self.context.info_log.warn(format_args!("{warning}"));
         }

@@ -20,6 +20,7 @@ mod live_files;
 mod maintenance;
 mod opening;
 mod options_file;
+mod options_in_log;
 mod properties;
 mod reading;
 mod resume;
@@ -28,6 +29,7 @@ mod updates;
 mod writing;
 
 pub use approximate_sizes::{MemTableStatistics, SizeOptions};
+pub use checkpoint::CheckpointOptions;
 pub use creating_families::CreateFamiliesError;
 use database::Database;
 pub use entries::{Entries, KeyBounds};

@@ -121,6 +121,7 @@ impl Database {
             self.writes.spread_write_times();
         }
         self.writes.update_write_times();
+        self.write_options_to_log();
         self.write_options_file(&self.all_options())?;
         let dropped = self.record_own_options()?;
         update_all_stalls(&self.context);

@@ -8,13 +8,16 @@
 //!
 //! If the LOCK of a directory is removed or replaced, another process can lock a new LOCK, and use
 //! the same file numbers. So the guard also checks, before it changes anything in a directory, that
-//! all locks are in place.
+//! all locks are in place. If a LOCK was removed and CURRENT, too, somebody removed the files of the
+//! database, and nobody has opened another one there: then the process goes on with the files that
+//! it has open, as RocksDB does.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
+use tailwater_format::file_name::FileKind;
 use tailwater_io::{
     Create, DirectoryEntry, FileIdentity, FileLock, IoMode, ListedEntry, Operation, Purpose,
     ReadFile, Result, Storage, WriteFile,
@@ -27,6 +30,8 @@ use crate::epoch::EpochCell;
 #[derive(Debug)]
 pub(crate) struct GuardedStorage {
     files: Arc<dyn Storage>,
+    /// The database's own directory.
+    home: PathBuf,
     /// The guarded directories. Every opening of a file reads them. They are read without a lock,
     /// so that a user never waits for a background thread here.
     guarded: EpochCell<Vec<GuardedDirectory>>,
@@ -76,7 +81,8 @@ impl GuardedStorage {
     /// if the path no longer refers to the directory with this identity.
     pub(crate) fn new(files: Arc<dyn Storage>, path: &Path, identity: FileIdentity) -> Self {
         let home = GuardedDirectory { path: path.to_owned(), identity, lock: None };
-        Self { files, guarded: EpochCell::new(Some(Arc::new(vec![home]))) }
+        let guarded = EpochCell::new(Some(Arc::new(vec![home])));
+        Self { files, home: path.to_owned(), guarded }
     }
 
     /// Guards the directory at `path` and, if given, the lock on it. Must be called by one thread
@@ -94,18 +100,31 @@ impl GuardedStorage {
         self.guarded.store(Some(Arc::new(guarded)));
     }
 
-    /// Fails if a lock that the database holds was removed or replaced, and for no other reason. A
-    /// lock in a directory that was renamed moves along with it, and is in place.
+    /// Fails if a lock that the database holds was removed or replaced, unless CURRENT was removed,
+    /// too, and for no other reason. A lock in a directory that was renamed moves along with it, and
+    /// is in place.
     pub(crate) fn check_locks(&self) -> Result<()> {
         let guarded = self.guarded.load_arc();
         let mut guarded = guarded.iter().flat_map(|guarded| guarded.iter());
-        match guarded.find(|directory| directory.has_lost_lock(&*self.files)) {
+        let has_lost = |directory: &&GuardedDirectory| {
+            directory.has_lost_lock(&*self.files) && !self.is_abandoned(directory)
+        };
+        match guarded.find(has_lost) {
             None => Ok(()),
             Some(GuardedDirectory { path, .. }) => {
                 let lost = io::Error::other(LockLost);
                 Err(tailwater_io::Error::new(Operation::Lock, path, lost))
             }
         }
+    }
+
+    /// Whether a directory without the lock has no lock at all, and the database no CURRENT.
+    fn is_abandoned(&self, directory: &GuardedDirectory) -> bool {
+        let is_gone = |directory: &Path, file: FileKind| {
+            let found = self.files.metadata(&directory.join(file.to_string()));
+            found.is_err_and(|error| error.is_not_found())
+        };
+        is_gone(&directory.path, FileKind::Lock) && is_gone(&self.home, FileKind::Current)
     }
 
     /// Fails if the path of a guarded directory refers to another directory, or to none.

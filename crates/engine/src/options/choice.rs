@@ -10,7 +10,8 @@ use tailwater_format::version_edit::Temperature;
 use super::error::{Error, Result};
 use super::value::{OptionValue, ValueKind};
 
-/// Implements [`OptionValue`] for a type whose values have fixed names.
+/// Implements [`OptionValue`] for a type whose values have fixed names, in the order of their
+/// numbers in RocksDB.
 macro_rules! choice_names {
     ($type:ty { $($name:literal = $value:expr),* $(,)? }) => {
         impl OptionValue for $type {
@@ -244,11 +245,11 @@ choice! {
 
 choice_names! {
     ChecksumType {
-        "kXXH3" = Self::Xxh3,
         "kNoChecksum" = Self::None,
         "kCRC32c" = Self::Crc32c,
         "kxxHash" = Self::XxHash,
         "kxxHash64" = Self::XxHash64,
+        "kXXH3" = Self::Xxh3,
     }
 }
 
@@ -263,8 +264,8 @@ choice_names! {
 
 choice_names! {
     IndexShortening {
-        "kShortenSeparators" = Self::Separators,
         "kNoShortening" = Self::None,
+        "kShortenSeparators" = Self::Separators,
         "kShortenSeparatorsAndSuccessor" = Self::SeparatorsAndSuccessor,
     }
 }

@@ -35,6 +35,7 @@ mod database;
 mod document;
 mod group;
 mod io_mode;
+pub(crate) mod log_text;
 mod object;
 mod sanitize;
 mod tailwater;

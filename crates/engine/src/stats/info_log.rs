@@ -125,6 +125,11 @@ impl InfoLog {
         }
     }
 
+    /// Writes a message that is needed to understand the others: at every level of the LOG.
+    pub(crate) fn header(&self, message: fmt::Arguments<'_>) {
+        self.line(InfoLogLevel::Header, "HEADER", message);
+    }
+
     /// Writes a message about normal operation.
     pub(crate) fn info(&self, message: fmt::Arguments<'_>) {
         self.line(InfoLogLevel::Info, "INFO", message);

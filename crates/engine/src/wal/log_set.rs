@@ -36,6 +36,7 @@ use tailwater_io::{Clock, Storage};
 
 use super::durability::LogDurability;
 use super::followed::{Followed, Follower};
+use super::kept::KeptLogs;
 use super::log_file::{Beginning, LogFile, Mode};
 use super::pipelined::PipelinedWrite;
 use super::preallocation::{Ended, PreallocationListener, Preallocator};
@@ -492,6 +493,16 @@ impl LogSet {
     /// Closed, after [`LogSet::end_following`].
     pub(crate) fn follow(&self) -> Result<Follower> {
         self.followed.follow()
+    }
+
+    /// Keeps the logs that recovery may need as they are now. Everything in them must have been
+    /// written out. Returns `None` if a log cannot be copied, because it has batches that were never
+    /// published.
+    ///
+    /// # Errors
+    /// Closed, after [`LogSet::end_following`].
+    pub(crate) fn keep_live(&self) -> Result<Option<KeptLogs>> {
+        Ok(KeptLogs::new(self.follow()?, self.directory(), &self.live_numbers()))
     }
 
     /// Stops all followers: each of them gets an error from now on.

@@ -13,6 +13,7 @@ mod blocks;
 mod durability;
 pub(crate) mod findings;
 mod followed;
+mod kept;
 mod log_file;
 mod log_set;
 mod pipelined;
@@ -26,6 +27,7 @@ pub(crate) mod unwritten;
 mod updates;
 
 pub(crate) use durability::LogDurability;
+pub(crate) use kept::KeptLogs;
 pub(crate) use log_set::{LiveLog, LogOptions, LogSet};
 pub(crate) use pipelined::PipelinedWrite;
 pub(crate) use preallocation::PreallocationListener;

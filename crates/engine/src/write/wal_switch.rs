@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::column_family::{ColumnFamily, FamilySet};
 use crate::error::Result;
-use crate::wal::LogSet;
+use crate::wal::{KeptLogs, LogSet};
 use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;
 use crate::write::{WritePath, wal_options};
@@ -117,6 +117,22 @@ impl WritePath {
         let flushed = if sync { self.sync_logs(&mut logs) } else { logs.write_out() };
         drop(logs);
         flushed.inspect_err(|error| self.context.latch_log(error))
+    }
+
+    /// Keeps the logs that have all data that is not in tables, so that they can be copied. Returns
+    /// `None` if there are no such logs, or if they have `too_many` bytes or more together.
+    pub(crate) fn keep_logs(
+        &self,
+        _leadership: &Leadership<'_>,
+        too_many: u64,
+    ) -> Result<Option<KeptLogs>> {
+        let mut logs = self.logs.lock();
+        if self.has_unlogged() || logs.total_bytes() >= too_many {
+            return Ok(None);
+        }
+        let written = logs.write_out();
+        written.inspect_err(|error| self.context.latch_log(error))?;
+        logs.keep_live()
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use fastrand::Rng;
 use tailwater::{
-    BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, ErrorKind, ExternalFiles,
-    IngestOptions, ReadOptions, Snapshot, SstFileWriter, WriteBatch, WriteOptions,
+    BottommostRewrite, CheckpointOptions, ColumnFamily, CompactRangeOptions, Db, ErrorKind,
+    ExternalFiles, IngestOptions, ReadOptions, Snapshot, SstFileWriter, WriteBatch, WriteOptions,
 };
 use tailwater_format::record_log::RecoveryMode;
 use tailwater_io::Storage;
@@ -218,7 +218,7 @@ impl Run {
                 drop(db);
                 self.reopen(cleanly)?;
             }
-            Action::Checkpoint => self.checkpoint(&db)?,
+            Action::Checkpoint(log_size) => self.checkpoint(&db, log_size)?,
             Action::ChangeOption { family: None, change } => {
                 let step = Step::ChangeOption(change.0, change.1);
                 self.record(step, |_| db.set_database_options(&[change]))?;
@@ -346,12 +346,13 @@ impl Run {
         self.compare_reopened()
     }
 
-    fn checkpoint(&mut self, db: &Db) -> Checked<()> {
+    fn checkpoint(&mut self, db: &Db, log_size: u64) -> Checked<()> {
         self.checkpoints += 1;
         let directory = PathBuf::from(format!("/checkpoint{}", self.checkpoints));
         if let Some(state) = self.tolerate(contents(db, None), None)? {
             let step = Step::Checkpoint(directory.clone(), state);
-            self.record(step, |_| db.checkpoint(&directory))?;
+            let options = CheckpointOptions::new().with_log_size_for_flush(log_size);
+            self.record(step, |_| db.checkpoint_opt(&directory, &options))?;
         }
         Ok(())
     }

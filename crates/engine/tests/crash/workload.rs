@@ -62,7 +62,8 @@ pub(crate) enum Action {
     Reopen {
         cleanly: bool,
     },
-    Checkpoint,
+    /// Creates a checkpoint, which copies the logs if they have fewer bytes than this.
+    Checkpoint(u64),
     /// Changes an option of a column family or, if `family` is `None`, of the database. `change` is
     /// the option's name and its new value.
     ChangeOption {
@@ -141,7 +142,7 @@ impl Generator {
             20..=22 => Action::DropSnapshot,
             23..=25 => Action::Read,
             26 | 27 if self.limits.reopening => Action::Reopen { cleanly: self.rng.bool() },
-            28 => Action::Checkpoint,
+            28 => Action::Checkpoint([0, 0, 300, u64::MAX][self.rng.usize(..4)]),
             43 | 44 => self.option(),
             39..=42 => Action::Ingest { batch: self.files(), moves: self.rng.bool() },
             29..=38 => {

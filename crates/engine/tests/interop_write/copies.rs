@@ -4,7 +4,7 @@
 use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::place::Place;
 use crate::shape::Shape;
-use tailwater::Db;
+use tailwater::{CheckpointOptions, Db};
 
 /// Number of random steps.
 const STEPS: usize = 400;
@@ -12,15 +12,26 @@ const STEPS: usize = 400;
 #[test]
 fn a_checkpoint_is_a_database_of_its_own() {
     in_laboratory("a checkpoint is a database of its own", |laboratory| {
-        for database in ["", "wal_dir=$ROOT/logs", "manual_wal_flush=true;wal_compression=kZSTD"] {
+        for (database, log_size) in [
+            ("", 0),
+            ("wal_dir=$ROOT/logs", 0),
+            ("manual_wal_flush=true;wal_compression=kZSTD", 0),
+            ("", u64::MAX),
+            ("wal_dir=$ROOT/logs;max_total_wal_size=4096", u64::MAX),
+            ("manual_wal_flush=true;wal_compression=kZSTD", u64::MAX),
+            ("recycle_log_file_num=2", u64::MAX),
+            ("track_and_verify_wals_in_manifest=true;track_and_verify_wals=true", u64::MAX),
+        ] {
+            let options = CheckpointOptions::new().with_log_size_for_flush(log_size);
             let shape = Shape::new(database, "");
-            let context = format!("{}, {database}", laboratory.context);
+            let context = format!("{}, {database}, {log_size}", laboratory.context);
             let place = laboratory.next_place();
             let mut model = shape.model();
             let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
             laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
             let copy = laboratory.next_place();
-            db.checkpoint(copy.database()).unwrap_or_else(|error| panic!("{context}: {error}"));
+            let made = db.checkpoint_opt(copy.database(), &options);
+            made.unwrap_or_else(|error| panic!("{context}: {error}"));
             let taken = model.clone();
             laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tailwater::{Db, ErrorKind, OpenOptions, WriteOptions};
+use tailwater::options::{ColumnFamilyOptions, ObjectName};
+use tailwater::{CheckpointOptions, Db, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
@@ -40,6 +41,65 @@ fn a_checkpoint_is_a_database_of_its_own() {
     let (kind, text) = failure(db.checkpoint(&checkpoint));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("already"), "{text}");
+}
+
+/// Tests that a checkpoint without a flush has what the logs have, for a family that was flushed
+/// and one that was not, while later writes and flushes do not change it.
+#[test]
+fn a_checkpoint_copies_logs_that_are_short() {
+    for text in [
+        "",
+        "recycle_log_file_num=2",
+        "manual_wal_flush=true;wal_compression=kZSTD",
+        "use_direct_io_for_wal=true",
+    ] {
+        let disk = SimStorage::new(1);
+        let db = Db::open("/db", &simulated(&disk, text)).expect("a new database");
+        let mut family = ColumnFamilyOptions::default();
+        family.merge_operator = ObjectName::new("uint64add");
+        let sums = db.create_cf("sums", &family).expect("a family");
+        let add = |sum: u64| db.merge_cf(&sums, b"sum", sum.to_le_bytes()).expect("a merge");
+        put(&db, "a", "1").expect("a put");
+        add(1);
+        db.flush_cf(&sums).expect("a flush");
+        add(2);
+        put(&db, "b", "2").expect("a put");
+        let tables = db.live_files().len();
+
+        let options = CheckpointOptions::new().with_log_size_for_flush(1 << 20);
+        db.checkpoint_opt("/checkpoint", &options).expect("a checkpoint");
+        assert_eq!(db.live_files().len(), tables, "{text}: nothing is flushed");
+        add(4);
+        put(&db, "a", "later").expect("a put");
+        db.flush_all().expect("a flush");
+        db.close().expect("closing");
+
+        assert_eq!(findings("/checkpoint".as_ref(), &simulated(&disk, "")), [], "{text}");
+        let mut options = simulated(&disk, "");
+        options.set_column_family("sums", family);
+        let copy = Db::open("/checkpoint", &options).expect("the checkpoint");
+        assert_eq!(get(&copy, "a").as_deref(), Some("1"), "{text}");
+        assert_eq!(get(&copy, "b").as_deref(), Some("2"), "{text}");
+        let sums = copy.cf_handle("sums").expect("the family");
+        let sum = copy.get_cf(&sums, "sum").expect("a get");
+        assert_eq!(sum, Some(3_u64.to_le_bytes().to_vec()), "{text}");
+    }
+}
+
+/// Tests that logs are not copied where they would not be enough, or where they are too long.
+#[test]
+fn a_checkpoint_flushes_what_its_logs_lack() {
+    for (log_size, is_logged) in [(1 << 20, false), (10, true)] {
+        let disk = SimStorage::new(1);
+        let db = Db::open("/db", &simulated(&disk, "")).expect("a new database");
+        let write = if is_logged { WriteOptions::default() } else { unlogged() };
+        db.put_opt("a", "1", &write).expect("a put");
+        let options = CheckpointOptions::new().with_log_size_for_flush(log_size);
+        db.checkpoint_opt("/checkpoint", &options).expect("a checkpoint");
+        assert_eq!(db.live_files().len(), 1);
+        let copy = Db::open("/checkpoint", &simulated(&disk, "")).expect("the checkpoint");
+        assert_eq!(get(&copy, "a").as_deref(), Some("1"));
+    }
 }
 
 #[test]

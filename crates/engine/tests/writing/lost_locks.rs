@@ -87,6 +87,29 @@ fn an_idle_database_notices_that_its_lock_was_removed() {
     put(&db, "a", "1").expect_err("the LOCK was removed");
 }
 
+/// Regression test: a program that removed the files of its open database, as tests with temporary
+/// directories do, could not go on, unlike with RocksDB, if a file appeared in the directory
+/// meanwhile, so that the directory itself could not be removed. As soon as another process has the
+/// lock, it must not go on.
+#[test]
+fn a_database_whose_files_were_removed_goes_on_until_another_takes_its_place() {
+    let disk = SimStorage::new(1);
+    let options = simulated(&disk, "");
+    let db = Db::open("/db", &options).expect("a database");
+    for entry in disk.list(Path::new("/db")).expect("the directory") {
+        disk.remove(&Path::new("/db").join(entry.name)).expect("removing a file");
+    }
+    for key in ["a", "b"] {
+        disk.clock().advance(10_000_000);
+        put(&db, key, "1").expect("a put");
+        db.flush_all().expect("a flush");
+        assert_eq!(get(&db, key).as_deref(), Some("1"));
+    }
+    let _other = disk.lock(Path::new("/db/LOCK")).expect("it is not locked");
+    disk.clock().advance(10_000_000);
+    put(&db, "c", "1").expect_err("another database is there");
+}
+
 /// A database whose directory was renamed still holds its LOCK: it continues to write to its log.
 #[test]
 fn a_renamed_directory_keeps_its_lock() {

@@ -1,0 +1,58 @@
+//! Logs that are kept as they are at one point in time, so that they can be copied.
+
+use std::path::{Path, PathBuf};
+
+use tailwater_format::file_name::FileKind;
+use tailwater_format::key::MAX_SEQUENCE;
+use tailwater_io::Storage;
+
+use crate::error::Result;
+use crate::file_copy::{CopyModes, copy};
+use crate::wal::followed::Follower;
+
+/// The logs that recovery needed at the point in time at which the value was created. They are
+/// neither removed nor overwritten while the value lives.
+#[derive(Debug)]
+pub(crate) struct KeptLogs {
+    logs: Vec<KeptLog>,
+    _keeper: Follower,
+}
+
+#[derive(Debug)]
+struct KeptLog {
+    path: PathBuf,
+    number: u64,
+    /// The length in bytes of what was in the log.
+    end: u64,
+}
+
+impl KeptLogs {
+    /// Keeps the logs `numbers` of `directory`, which `follower` has not read. Returns `None` if
+    /// one of them has batches that were never published.
+    pub(super) fn new(follower: Follower, directory: &Path, numbers: &[u64]) -> Option<Self> {
+        let kept = |&number: &u64| {
+            let state = follower.state_of(number);
+            (state.last_sequence == MAX_SEQUENCE).then(|| KeptLog {
+                path: directory.join(FileKind::Wal(number).to_string()),
+                number,
+                end: state.end,
+            })
+        };
+        let logs = numbers.iter().map(kept).collect::<Option<_>>()?;
+        Some(Self { logs, _keeper: follower })
+    }
+
+    /// Copies the logs into the directory `to`, with the I/O modes that `modes` returns for the
+    /// path of a log, and syncs the copies.
+    pub(crate) fn copy_into(
+        &self,
+        storage: &dyn Storage,
+        to: &Path,
+        modes: impl Fn(&Path) -> CopyModes,
+    ) -> Result<()> {
+        self.logs.iter().try_for_each(|log| {
+            let target = to.join(FileKind::Wal(log.number).to_string());
+            copy(storage, &log.path, Some(log.end), &target, modes(&log.path))
+        })
+    }
+}

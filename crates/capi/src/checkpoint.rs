@@ -2,9 +2,8 @@
 
 use tailwater::{CheckpointOptions, Db};
 
-use crate::boundary::{entry, give};
+use crate::boundary::{entry, give, path};
 use crate::database::rocksdb_t;
-use crate::open::path;
 
 /// A maker of checkpoints.
 pub(crate) struct rocksdb_checkpoint_t {

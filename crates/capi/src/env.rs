@@ -4,9 +4,8 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use tailwater::{PosixStorage, Storage};
 
-use crate::boundary::{entry, give};
+use crate::boundary::{entry, give, path};
 use crate::marks::{Marked, Marks};
-use crate::open::path;
 
 /// An environment.
 pub(crate) struct rocksdb_env_t {

@@ -5,11 +5,10 @@ use std::path::Path;
 
 use tailwater::{ColumnFamily, ErrorKind, IngestOptions};
 
-use crate::boundary::{Class, Failure, Outcome, entry, give, list, text};
+use crate::boundary::{Class, Failure, Outcome, entry, give, list, path, text};
 use crate::database::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
 use crate::marks::{Marked, Marks};
-use crate::open::path;
 
 /// Options of an ingestion.
 #[derive(Default)]

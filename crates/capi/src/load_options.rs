@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use tailwater::{ErrorKind, OpenOptions, options};
 
-use crate::boundary::{Class, Failure, copy_list, copy_text, entry, give, list, owned};
+use crate::boundary::{Class, Failure, copy_list, copy_text, entry, give, list, owned, path};
 use crate::cache::rocksdb_cache_t;
 use crate::env::rocksdb_env_t;
-use crate::open::{free_texts, path};
+use crate::open::free_texts;
 use crate::options::rocksdb_options_t;
 
 entry! {

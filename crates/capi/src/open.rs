@@ -1,23 +1,17 @@
 //! Opening, destroying and listing databases.
 
-use std::ffi::{CStr, OsStr, c_char, c_int, c_uchar};
-use std::os::unix::ffi::OsStrExt as _;
+use std::ffi::{CStr, c_char, c_int, c_uchar};
 use std::path::Path;
 
 use tailwater::{Db, ErrorKind, OpenOptions};
 
 use crate::boundary::{
-    Class, Failure, Out, Outcome, copy_list, copy_text, entry, give, list, pointers, texts,
+    Class, Failure, Out, Outcome, copy_list, copy_text, entry, give, list, path, pointers, texts,
 };
 use crate::database::rocksdb_t;
 use crate::environment;
 use crate::families::{family_name, rocksdb_column_family_handle_t};
 use crate::options::rocksdb_options_t;
-
-/// Returns the path that a C string holds.
-pub(crate) fn path(text: &CStr) -> &Path {
-    Path::new(OsStr::from_bytes(text.to_bytes()))
-}
 
 /// A column family to open: its name and its options.
 type Family<'a> = (&'a str, &'a rocksdb_options_t);

@@ -15,14 +15,13 @@ use tailwater::{
 };
 
 use crate::block_based_options::rocksdb_block_based_table_options_t;
-use crate::boundary::{Failure, Outcome, entry, give, list, pointers};
+use crate::boundary::{Failure, Outcome, entry, give, list, path, pointers};
 use crate::compaction_filter::rocksdb_compactionfilter_t;
 use crate::comparator::rocksdb_comparator_t;
 use crate::env::rocksdb_env_t;
 use crate::marks::{Marked, Marks};
 use crate::merge_operator::rocksdb_mergeoperator_t;
 use crate::missing::rocksdb_logger_t;
-use crate::open::path;
 use crate::rate_limiter::rocksdb_ratelimiter_t;
 use crate::slice_transform::rocksdb_slicetransform_t;
 use crate::values::{Texts, Value, set};

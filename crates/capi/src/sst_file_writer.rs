@@ -4,10 +4,9 @@ use std::ffi::CStr;
 
 use tailwater::{OpenOptions, SstFileWriter};
 
-use crate::boundary::{Failure, Outcome, entry, give};
+use crate::boundary::{Failure, Outcome, entry, give, path};
 use crate::comparator::rocksdb_comparator_t;
 use crate::env_options::rocksdb_envoptions_t;
-use crate::open::path;
 use crate::options::rocksdb_options_t;
 
 /// A writer of tables.

@@ -1,6 +1,8 @@
 //! Conversion of pointers.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::slice;
 
 use super::failure::{Failure, Outcome};
@@ -110,6 +112,11 @@ pub(crate) unsafe fn text<'a>(pointer: *const c_char, name: &str) -> Outcome<&'a
     }
     // SAFETY: see above.
     Ok(unsafe { CStr::from_ptr(pointer) })
+}
+
+/// Returns the path that a C string holds.
+pub(crate) fn path(text: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(text.to_bytes()))
 }
 
 /// Returns an array.

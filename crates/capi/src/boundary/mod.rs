@@ -11,7 +11,7 @@ mod live;
 mod memory;
 
 pub(crate) use convert::{
-    Out, bytes, list, optional, optional_bytes, owned, part_lists, pointers, reference,
+    Out, bytes, list, optional, optional_bytes, owned, part_lists, path, pointers, reference,
     reference_mut, slices, text, texts,
 };
 pub(crate) use entry::{Returned, enter, entry, entry_with, give};

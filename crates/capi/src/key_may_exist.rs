@@ -34,7 +34,7 @@ fn key_may_exist(
     }
     // What cannot be read may exist.
     let Ok(options) = options.ready(db) else { return MAY_EXIST };
-    match db.db.get_pinned_cf_opt(family, key, &*options) {
+    match db.db.get_pinned_cf_opt(family, key, &options) {
         Ok(None) => 0,
         Ok(Some(value)) => {
             if !to.is_found.is_null() && !to.value.is_null() {

@@ -121,6 +121,13 @@ short_forms! {
         keys: &[impl AsRef<[u8]>]; ReadOptions = READ
     ) -> Vec<Result<Option<PinnedValue>>>:
         multi_get, multi_get_opt, batched_multi_get_cf;
+    /// Passes the values of several keys as of one point in time to `receive`, each with the index
+    /// of its key in `keys`; `None` for a key without a value.
+    batched_multi_get_with_cf_opt(
+        keys: &[impl AsRef<[u8]>]; ReadOptions = READ;
+        receive: impl FnMut(usize, Result<Option<PinnedValue>>)
+    ) -> ():
+        multi_get_with, multi_get_with_opt, batched_multi_get_with_cf;
     /// Creates an iterator. It can seek, and has no position before its first seek.
     raw_iterator_cf_opt(; ReadOptions = READ) -> Result<DbIterator>:
         raw_iterator, raw_iterator_opt, raw_iterator_cf;

@@ -105,13 +105,30 @@ impl Db {
         keys: &[impl AsRef<[u8]>],
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedValue>>> {
+        let mut values: Vec<Result<Option<PinnedValue>>> = keys.iter().map(|_| Ok(None)).collect();
+        self.batched_multi_get_with_cf_opt(family, keys, options, |at, value| values[at] = value);
+        values
+    }
+
+    /// Like [`Db::batched_multi_get_cf_opt`], but passes the values to `receive` instead of
+    /// collecting them: each with the index of its key in `keys`, in no particular order.
+    ///
+    /// # Errors
+    /// For each key, the errors of [`Db::get_cf_opt`].
+    pub fn batched_multi_get_with_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        keys: &[impl AsRef<[u8]>],
+        options: &ReadOptions,
+        mut receive: impl FnMut(usize, Result<Option<PinnedValue>>),
+    ) {
         if let Err(error) = self.check_read(family, options) {
-            return keys.iter().map(|_| Err(error.clone())).collect();
+            return (0..keys.len()).for_each(|at| receive(at, Err(error.clone())));
         }
         let source = family.super_version();
         let statistics = self.inner.shared.statistics.as_deref();
         let sequence = self.read_sequence(options);
-        read::multi_get(&source, keys, sequence, &profile(options), statistics)
+        read::multi_get(&source, keys, sequence, &profile(options), statistics, receive);
     }
 
     /// Returns the values of several keys, each with the column family to search, as of one point

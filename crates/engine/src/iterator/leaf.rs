@@ -202,6 +202,16 @@ impl Leaf {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
     }
 
+    /// Returns the current internal key and value.
+    #[inline(always)]
+    pub(crate) fn entry(&self) -> (&[u8], &[u8]) {
+        dispatch!(
+            self,
+            leaf => (leaf.cursor.key(&leaf.memtable), leaf.cursor.value(&leaf.memtable)),
+            leaf => leaf.entry()
+        )
+    }
+
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())

@@ -200,6 +200,15 @@ impl LevelIterator {
         self.iterator.as_ref().map_or(&[], TableIterator::value)
     }
 
+    /// Returns the current internal key and value.
+    #[inline(always)]
+    pub(crate) fn entry(&self) -> (&[u8], &[u8]) {
+        match &self.iterator {
+            Some(iterator) => iterator.entry(),
+            None => (&[], &[]),
+        }
+    }
+
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)

@@ -77,6 +77,15 @@ impl MergingIterator {
         self.winner().map_or(&[], Leaf::value)
     }
 
+    /// Returns the current internal key and value: both with one look at the sources.
+    #[inline(always)]
+    pub(crate) fn entry(&self) -> (&[u8], &[u8]) {
+        match self.winner() {
+            Some(leaf) => leaf.entry(),
+            None => (&[], &[]),
+        }
+    }
+
     #[inline]
     fn winner(&self) -> Option<&Leaf> {
         self.leaves.get(self.tree[0])

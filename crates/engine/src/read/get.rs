@@ -12,7 +12,7 @@ use crate::memtable::MemTable;
 use crate::stats::{Histogram, Recorder, Started, Statistics, Ticker};
 use crate::table::{
     AccessResult, BlockAccess, FileMetadata, GetCursors, Loading, Lookup, Missing, Owner,
-    ReadProfile, Resident, Sink, Step, Stop, TableReader,
+    PinnedValue, ReadProfile, Resident, Sink, Step, Stop, TableReader,
 };
 
 thread_local! {
@@ -157,18 +157,18 @@ impl Outcome {
     }
 }
 
-/// Reads the value of a key into `sink`, like [`get`], but from sources that the caller holds.
-pub(super) fn get_in<S: Sink>(
+/// Returns the value of a key, like [`get`], but from sources that the caller holds.
+pub(super) fn get_in(
     source: &SuperVersion,
     user_key: &[u8],
     snapshot: Sequence,
     profile: &ReadProfile,
-    sink: &mut S,
     statistics: Option<&Statistics>,
-) -> Result<bool> {
+) -> Result<Option<PinnedValue>> {
     let mut outcome = Outcome::default();
+    let mut value = None;
     let found = with_cursors(|cursors| {
-        let mut lookup = Lookup::new(user_key, snapshot, sink);
+        let mut lookup = Lookup::new(user_key, snapshot, &mut value);
         let mut progress = Progress::default();
         let guard = epoch::pin();
         let missing =
@@ -179,7 +179,7 @@ pub(super) fn get_in<S: Sink>(
     if let Some(statistics) = statistics {
         outcome.count_sources(&statistics.recorder());
     }
-    found
+    found.map(|_| value)
 }
 
 /// Completes a get that has searched the memtables and the table blocks in memory. If something was
@@ -211,7 +211,7 @@ fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
 
 /// Searches the memtables and the table blocks in memory, and adds what it counted to the
 /// statistics. Returns what is missing in memory; `None` when the search is complete.
-#[inline]
+#[inline(always)]
 fn search_memory<S: Sink>(
     source: &SuperVersion,
     guard: &Guard,
@@ -234,7 +234,7 @@ fn search_memory<S: Sink>(
 
 /// Searches the sources, beginning at `progress`. If `access` cannot provide a block or table that
 /// is needed, `progress` is at the source that needs it.
-#[inline]
+#[inline(always)]
 fn search<A: TableAccess, S: Sink>(
     source: &SuperVersion,
     access: &A,

@@ -8,10 +8,10 @@ use crate::column_family::SuperVersion;
 use crate::error::Result;
 use crate::read::get;
 use crate::stats::{Histogram, Statistics, Ticker};
-use crate::table::{PinnedValue, ReadProfile, Sink};
+use crate::table::{PinnedValue, ReadProfile};
 
-/// Reads the values of several keys at the sequence number `snapshot`. The result has the values in
-/// the order of `keys`.
+/// Reads the values of several keys at the sequence number `snapshot`, and passes each to
+/// `receive`, with the key's index in `keys`.
 ///
 /// The keys are looked up in ascending order, so that keys in the same block are looked up one
 /// after another.
@@ -21,22 +21,22 @@ pub(crate) fn multi_get(
     snapshot: Sequence,
     profile: &ReadProfile,
     statistics: Option<&Statistics>,
-) -> Vec<Result<Option<PinnedValue>>> {
+    mut receive: impl FnMut(usize, Result<Option<PinnedValue>>),
+) {
     let started = statistics.map(Statistics::start);
     let (mut values_found, mut bytes) = (0, 0);
     let comparator = source.tables().comparator();
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by(|&a, &b| comparator.compare(keys[a].as_ref(), keys[b].as_ref()));
-    let mut values: Vec<Result<Option<PinnedValue>>> = keys.iter().map(|_| Ok(None)).collect();
     for at in order {
-        let mut value = None;
-        let found =
-            get::get_in(source, keys[at].as_ref(), snapshot, profile, &mut value, statistics);
-        if matches!(found, Ok(true)) {
+        let found = get::get_in(source, keys[at].as_ref(), snapshot, profile, statistics);
+        if statistics.is_some()
+            && let Ok(Some(value)) = &found
+        {
             values_found += 1;
-            bytes += value.length() as u64;
+            bytes += value.len() as u64;
         }
-        values[at] = found.map(|_| value);
+        receive(at, found);
     }
     if let (Some(statistics), Some(started)) = (statistics, started) {
         let recorder = statistics.recorder();
@@ -47,5 +47,4 @@ pub(crate) fn multi_get(
         recorder.record(Histogram::BytesPerMultiget, bytes);
         statistics.record_since(Histogram::DbMultiget, started);
     }
-    values
 }

@@ -74,6 +74,7 @@ enum Pin {
 impl Deref for PinnedValue {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
             Pin::Owned(value) => value,
@@ -83,6 +84,7 @@ impl Deref for PinnedValue {
 }
 
 impl AsRef<[u8]> for PinnedValue {
+    #[inline]
     fn as_ref(&self) -> &[u8] {
         self
     }

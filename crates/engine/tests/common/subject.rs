@@ -12,7 +12,9 @@ mod walk;
 use std::ops::Deref;
 
 use fastrand::Rng;
-use tailwater::{ColumnFamily, Db, PrefixExtractor, ReadOptions, Snapshot, options};
+use tailwater::{
+    ColumnFamily, Db, PinnedValue, PrefixExtractor, ReadOptions, Result, Snapshot, options,
+};
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::model::Family;
 
@@ -134,6 +136,24 @@ impl Subject<'_> {
         }
     }
 
+    /// Checks that a multi-get passes the values of `keys` to a receiver, each once.
+    fn check_received(
+        &self,
+        keys: &[&[u8]],
+        options: &ReadOptions,
+        values: &[Result<Option<PinnedValue>>],
+    ) {
+        let mut received: Vec<_> = keys.iter().map(|_| None).collect();
+        self.db.batched_multi_get_with_cf_opt(self.family, keys, options, |at, value| {
+            let earlier = received[at].replace(value);
+            assert!(earlier.is_none(), "{}: key {at} was passed twice", self.context);
+        });
+        for (received, value) in received.into_iter().zip(values) {
+            let received = received.expect("each key is passed").expect("a value");
+            assert_eq!(Some(received.as_deref()), value.as_ref().ok().map(Option::as_deref));
+        }
+    }
+
     fn check_multi_gets(&self, count: usize, rng: &mut Rng) {
         for _ in 0..count {
             let keys: Vec<Vec<u8>> = (0..rng.usize(..60)).map(|_| self.random_key(rng)).collect();
@@ -141,6 +161,7 @@ impl Subject<'_> {
             let options = self.random_read_options(rng);
             let values = self.db.batched_multi_get_cf_opt(self.family, &keys, &options);
             assert_eq!(values.len(), keys.len(), "{}", self.context);
+            self.check_received(&keys, &options, &values);
             for (key, value) in keys.iter().zip(&values) {
                 let context = || format!("{}: multi_get of '{}'", self.context, key.escape_ascii());
                 let value = value.as_ref().unwrap_or_else(|error| panic!("{}: {error}", context()));

@@ -29,7 +29,7 @@ fn write_options() -> WriteOptions {
 }
 
 /// Calls that only read.
-const READS: [Call; 9] = [
+const READS: [Call; 10] = [
     ("get", |db, family, options| db.get_cf_opt(family, KEY, options).map(drop)),
     ("get_into", |db, family, options| {
         db.get_into_cf_opt(family, KEY, options, &mut Vec::new()).map(drop)
@@ -39,6 +39,14 @@ const READS: [Call; 9] = [
         let values = db.batched_multi_get_cf_opt(family, &[KEY, b"other"], options);
         assert_eq!(values.len(), 2, "an answer for each key");
         values.into_iter().try_for_each(|value| value.map(drop))
+    }),
+    ("batched_multi_get_with", |db, family, options| {
+        let mut values = Vec::new();
+        db.batched_multi_get_with_cf_opt(family, &[KEY, b"other"], options, |at, value| {
+            values.push((at, value));
+        });
+        assert_eq!(values.len(), 2, "an answer for each key");
+        values.into_iter().try_for_each(|(_, value)| value.map(drop))
     }),
     ("multi_get", |db, family, options| {
         // The refusal of `family` must not prevent the read of the default column family.

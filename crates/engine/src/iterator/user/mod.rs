@@ -262,8 +262,12 @@ impl DbIterator {
     }
 
     /// Returns the current key and value; `None` if the iterator is not at an entry.
-    #[inline]
+    #[inline(always)]
     pub fn item(&self) -> Option<(&[u8], &[u8])> {
+        if self.location == EntryLocation::OnRecord && self.pinned.is_none() {
+            let (key, value) = self.merged.entry();
+            return Some((key::user_key(key), value));
+        }
         self.valid().then(|| (self.key(), self.value()))
     }
 

@@ -162,6 +162,12 @@ impl TableIterator {
         }
     }
 
+    /// Returns the current internal key and value.
+    #[inline(always)]
+    pub(crate) fn entry(&self) -> (&[u8], &[u8]) {
+        (self.key(), self.value())
+    }
+
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth

@@ -2,14 +2,17 @@
 # Compares calls through the C interface with the same calls through the Rust interface: instructions per operation,
 # and rates of alternating runs. Fails if the C interface needs more than 5 % more instructions.
 #
-# usage: ci/capi/cost.sh DIRECTORY [RUNS]     default: 5 runs of each
+# usage: ci/capi/cost.sh DIRECTORY [RUNS [OPERATIONS]]     default: 5 runs of each, of 400000 operations
 #
 # DIRECTORY receives the databases. Needs valgrind.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-directory=$(realpath -m "${1:?usage: cost.sh DIRECTORY [RUNS]}")
+directory=$(realpath -m "${1:?usage: cost.sh DIRECTORY [RUNS [OPERATIONS]]}")
 runs=${2:-5}
+rate_operations=${3:-400000}
+# The operations whose instructions are counted.
+operations=10000
 command -v valgrind >/dev/null || { echo "valgrind is not installed" >&2; exit 2; }
 cargo build --quiet --locked --release -p tailwater-capi --lib --example boundary_cost
 mkdir -p "$directory"
@@ -20,18 +23,13 @@ program=$directory/boundary_cost
 library=$directory/librocksdb.so.11
 "$program" rust "$directory" prepare 0
 
-# instructions INTERFACE WORKLOAD COUNT: the instructions of a run.
-instructions() {
-    valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$1" "$directory" "$2" "$3" 2>&1 >/dev/null |
-        sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
-}
-
-# per_operation INTERFACE WORKLOAD: the difference of two runs, so that the opening does not count.
+# per_operation INTERFACE WORKLOAD: instructions of the thread that makes the calls.
 per_operation() {
-    local few many
-    few=$(instructions "$1" "$2" 2000)
-    many=$(instructions "$1" "$2" 12000)
-    echo $(((many - few) / 10000))
+    local total
+    total=$(valgrind --tool=callgrind --toggle-collect='*boundary_cost::measured*' \
+        --callgrind-out-file=/dev/null "$program" "$1" "$directory" "$2" "$operations" 2>&1 >/dev/null |
+        sed -n 's/.*Collected : \([0-9]*\).*/\1/p')
+    echo $((total / operations))
 }
 
 median() {
@@ -45,8 +43,8 @@ for workload in fill get get_pinned seek multi_get; do
     c=$(per_operation "$library" "$workload")
     rates_rust= rates_c=
     for ((run = 0; run < runs; run++)); do
-        rates_rust+=$("$program" rust "$directory" "$workload" 400000 | cut -d' ' -f1)$'\n'
-        rates_c+=$("$program" "$library" "$directory" "$workload" 400000 | cut -d' ' -f1)$'\n'
+        rates_rust+=$("$program" rust "$directory" "$workload" "$rate_operations" | cut -d' ' -f1)$'\n'
+        rates_c+=$("$program" "$library" "$directory" "$workload" "$rate_operations" | cut -d' ' -f1)$'\n'
     done
     rate_rust=$(median <<<"${rates_rust%$'\n'}")
     rate_c=$(median <<<"${rates_c%$'\n'}")

@@ -6,16 +6,23 @@
 //! LIBRARY is the path of `librocksdb.so`, which is loaded. The workload `prepare` fills the
 //! database that the others read: `get`, `get_pinned`, `seek` and `multi_get`. The workload `fill`
 //! writes another one. Prints the number of operations per second.
+//!
+//! Both sides prepare their options once, and reuse one iterator. For both, keys are slices of any
+//! length, and a result is an address and a length. The keys are chosen beforehand, and a part of the calls is made beforehand, so that blocks
+//! are in the cache and the allocator has its lists. What remains is in the function `measured`.
 
 #![expect(unsafe_code, reason = "calls the C interface")]
 
 use std::ffi::{CString, c_char, c_void};
+use std::hint::black_box;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tailwater::{BlockCache, ColumnFamily, Db, DbIterator, OpenOptions, ReadOptions, WriteOptions};
+use tailwater::{
+    BlockCache, ColumnFamily, Db, DbIterator, OpenOptions, PinnedValue, ReadOptions, WriteOptions,
+};
 
 const KEYS: u64 = 200_000;
 const KEY_SIZE: usize = 16;
@@ -25,6 +32,8 @@ const CACHE_SIZE: usize = 256 << 20;
 const GROUP: usize = 8;
 /// Number of entries that are read after a seek.
 const NEXTS: usize = 10;
+/// Number of operations before those that are measured.
+const WARM_UP: usize = 2000;
 
 type Key = [u8; KEY_SIZE];
 
@@ -37,6 +46,12 @@ trait Calls {
     fn multi_get(&self, keys: &[Key; GROUP]) -> usize;
     fn seek(&mut self, key: &Key) -> usize;
     fn flush_and_compact(&self);
+}
+
+/// Returns the length of a result, and makes use of its address.
+fn length(result: &[u8]) -> usize {
+    black_box(result.as_ptr());
+    result.len()
 }
 
 struct Rust {
@@ -67,17 +82,20 @@ impl Calls for Rust {
 
     fn get(&self, key: &Key) -> usize {
         let value = self.db.get_cf_opt(&self.family, key, &self.reads).expect("a get");
-        value.map_or(0, |value| value.len())
+        value.map_or(0, |value| length(&value))
     }
 
     fn get_pinned(&self, key: &Key) -> usize {
         let value = self.db.get_pinned_cf_opt(&self.family, key, &self.reads).expect("a get");
-        value.map_or(0, |value| value.len())
+        value.map_or(0, |value| length(&value))
     }
 
     fn multi_get(&self, keys: &[Key; GROUP]) -> usize {
-        let values = self.db.batched_multi_get_cf_opt(&self.family, keys, &self.reads);
-        values.into_iter().map(|value| value.expect("a get").map_or(0, |value| value.len())).sum()
+        let keys = keys.each_ref().map(|key| &key[..]);
+        let values = self.db.batched_multi_get_cf_opt(&self.family, &keys, &self.reads);
+        let value = |value: tailwater::Result<Option<PinnedValue>>| value.expect("a get");
+        let values = values.into_iter().filter_map(value);
+        values.map(|value| length(&value)).sum()
     }
 
     fn seek(&mut self, key: &Key) -> usize {
@@ -88,7 +106,7 @@ impl Calls for Rust {
             if !iterator.valid() {
                 break;
             }
-            bytes += iterator.key().len() + iterator.value().len();
+            bytes += length(iterator.key()) + length(iterator.value());
             iterator.next().expect("a step");
         }
         bytes
@@ -259,7 +277,7 @@ impl Calls for C {
 
     fn multi_get(&self, keys: &[Key; GROUP]) -> usize {
         let pointers = keys.each_ref().map(|key| key.as_ptr());
-        let lengths = [KEY_SIZE; GROUP];
+        let lengths = keys.each_ref().map(|key| key.len());
         let (mut values, mut errors) = ([null_mut(); GROUP], [null_mut(); GROUP]);
         let mut bytes = 0;
         // SAFETY: see `open`.
@@ -293,11 +311,11 @@ impl Calls for C {
         // SAFETY: see `open`.
         unsafe {
             (self.call.rocksdb_iter_seek)(self.iterator, key.as_ptr(), key.len());
+            let (mut key_length, mut value_length) = (0, 0);
             for _ in 0..NEXTS {
                 if (self.call.rocksdb_iter_valid)(self.iterator) == 0 {
                     break;
                 }
-                let (mut key_length, mut value_length) = (0, 0);
                 (self.call.rocksdb_iter_key)(self.iterator, &raw mut key_length);
                 (self.call.rocksdb_iter_value)(self.iterator, &raw mut value_length);
                 bytes += key_length + value_length;
@@ -329,26 +347,37 @@ fn key(number: u64) -> Key {
     key
 }
 
-/// Runs a workload. Returns the number of bytes read.
-fn run(calls: &mut dyn Calls, workload: &str, count: u64) -> usize {
+/// Keys that are chosen at random, always the same ones.
+fn choose(count: usize) -> Vec<Key> {
     let mut random = fastrand::Rng::with_seed(7);
+    (0..count).map(|_| key(random.u64(..KEYS))).collect()
+}
+
+/// Makes the calls of a workload, with a key or a group of keys each. Returns the number of bytes
+/// read.
+fn run(calls: &mut dyn Calls, workload: &str, keys: &[Key]) -> usize {
     let value = [b'v'; VALUE_SIZE];
-    let mut bytes = 0;
-    for _ in 0..count {
-        let chosen = key(random.u64(..KEYS));
-        match workload {
-            "fill" => calls.put(&chosen, &value),
-            "get" => bytes += calls.get(&chosen),
-            "get_pinned" => bytes += calls.get_pinned(&chosen),
-            "seek" => bytes += calls.seek(&chosen),
-            "multi_get" => {
-                let keys = std::array::from_fn(|_| key(random.u64(..KEYS)));
-                bytes += calls.multi_get(&keys);
-            }
-            _ => panic!("there is no workload {workload}"),
+    match workload {
+        "fill" => {
+            keys.iter().for_each(|key| calls.put(key, &value));
+            0
         }
+        "get" => keys.iter().map(|key| calls.get(key)).sum(),
+        "get_pinned" => keys.iter().map(|key| calls.get_pinned(key)).sum(),
+        "seek" => keys.iter().map(|key| calls.seek(key)).sum(),
+        "multi_get" => {
+            let (groups, _) = keys.as_chunks::<GROUP>();
+            groups.iter().map(|keys| calls.multi_get(keys)).sum()
+        }
+        _ => panic!("there is no workload {workload}"),
     }
-    bytes
+}
+
+/// Calls [`run`]; a function of its own, so that callgrind counts what happens in it and nothing
+/// else.
+#[inline(never)]
+fn measured(calls: &mut dyn Calls, workload: &str, keys: &[Key]) -> usize {
+    black_box(run(calls, workload, black_box(keys)))
 }
 
 fn main() {
@@ -356,7 +385,7 @@ fn main() {
     let [interface, directory, workload, count] = arguments.as_slice() else {
         panic!("usage: boundary_cost rust|LIBRARY DIRECTORY WORKLOAD COUNT");
     };
-    let count: u64 = count.parse().expect("a number");
+    let count: usize = count.parse().expect("a number");
     let writes = workload == "fill";
     let path = Path::new(directory).join(if writes { "filled" } else { "read" });
     if writes || workload == "prepare" {
@@ -372,12 +401,15 @@ fn main() {
         return;
     }
     if !writes {
-        // The blocks are in the cache afterwards.
         let read: usize = (0..KEYS).step_by(10).map(|number| calls.get_pinned(&key(number))).sum();
         assert!(read > 0, "the database was prepared");
     }
+    let group = if workload == "multi_get" { GROUP } else { 1 };
+    let keys = choose((WARM_UP + count) * group);
+    let (warm_up, keys) = keys.split_at(WARM_UP * group);
+    run(&mut *calls, workload, warm_up);
     let begun = Instant::now();
-    let bytes = run(&mut *calls, workload, count);
+    let bytes = measured(&mut *calls, workload, keys);
     let seconds = begun.elapsed().as_secs_f64();
     println!("{:.0} {bytes}", count as f64 / seconds);
 }

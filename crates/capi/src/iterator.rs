@@ -21,21 +21,26 @@ pub(crate) struct rocksdb_slice_t {
 }
 
 impl rocksdb_slice_t {
+    const NULL: Self = Self { data: std::ptr::null(), size: 0 };
+
+    #[inline]
     fn new(bytes: &[u8]) -> Self {
         Self { data: bytes.as_ptr().cast(), size: bytes.len() }
     }
 }
 
 impl Returned for rocksdb_slice_t {
-    const AFTER_FAILURE: Self = Self { data: std::ptr::null(), size: 0 };
+    const AFTER_FAILURE: Self = Self::NULL;
 }
 
 /// An iterator. After a failure it has no position, and keeps the failure until the next seek.
 pub(crate) struct rocksdb_iterator_t {
+    /// The key and value at the position; null if there is none. They stay where they are until
+    /// `iterator` is moved.
+    key: rocksdb_slice_t,
+    value: rocksdb_slice_t,
     iterator: Option<DbIterator>,
     failure: Option<Failure>,
-    /// Whether the iterator has a position: programs ask before each step.
-    is_valid: bool,
     marks: Marks,
     /// Keeps the column family, so that the iterator can be refreshed after the family was dropped.
     _family: Option<ColumnFamily>,
@@ -53,8 +58,14 @@ impl rocksdb_iterator_t {
             Ok(iterator) => (Some(iterator), None),
             Err(failure) => (None, Some(failure)),
         };
-        let is_valid = false;
-        Self { iterator, failure, is_valid, marks: Marks::default(), _family: family.cloned() }
+        Self {
+            key: rocksdb_slice_t::NULL,
+            value: rocksdb_slice_t::NULL,
+            iterator,
+            failure,
+            marks: Marks::default(),
+            _family: family.cloned(),
+        }
     }
 
     /// Returns an iterator that shows nothing but a failure.
@@ -62,44 +73,47 @@ impl rocksdb_iterator_t {
         Self::new(Err(failure), None)
     }
 
+    /// Whether the iterator has a position.
     #[inline]
-    fn valid(&self) -> bool {
-        self.is_valid
+    fn is_valid(&self) -> bool {
+        !self.key.data.is_null()
     }
 
     #[inline]
-    fn key(&self) -> &[u8] {
-        self.iterator.as_ref().map_or(&[], DbIterator::key)
-    }
-
-    #[inline]
-    fn value(&self) -> &[u8] {
-        self.iterator.as_ref().map_or(&[], DbIterator::value)
+    fn forget_position(&mut self) {
+        (self.key, self.value) = (rocksdb_slice_t::NULL, rocksdb_slice_t::NULL);
     }
 
     /// Moves the iterator to another position, whatever happened before.
-    #[inline]
     fn seek(&mut self, seek: impl FnOnce(&mut DbIterator) -> tailwater::Result<()>) {
-        let Some(iterator) = &mut self.iterator else { return };
-        match seek(iterator) {
-            Ok(()) => {
-                self.is_valid = iterator.valid();
-                if self.failure.is_some() {
-                    self.failure = None;
-                }
-            }
-            Err(error) => {
-                self.is_valid = false;
-                self.failure = Some(error.into());
-            }
+        if self.iterator.is_some() {
+            self.failure = None;
         }
+        self.go(seek);
     }
 
     /// Moves the iterator from its position to the next one.
     #[inline]
     fn step(&mut self, step: impl FnOnce(&mut DbIterator) -> tailwater::Result<()>) {
-        if self.valid() {
-            self.seek(step);
+        if self.is_valid() {
+            self.go(step);
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, error: tailwater::Error) {
+        self.failure = Some(error.into());
+    }
+
+    #[inline]
+    fn go(&mut self, go: impl FnOnce(&mut DbIterator) -> tailwater::Result<()>) {
+        // Also for the case that the move panics.
+        self.forget_position();
+        let Some(iterator) = &mut self.iterator else { return };
+        if let Err(error) = go(iterator) {
+            self.fail(error);
+        } else if let Some((key, value)) = iterator.item() {
+            (self.key, self.value) = (rocksdb_slice_t::new(key), rocksdb_slice_t::new(value));
         }
     }
 }
@@ -109,8 +123,8 @@ fn create(
     options: &rocksdb_readoptions_t,
     family: &ColumnFamily,
 ) -> *mut rocksdb_iterator_t {
-    let created = || Ok(db.db.raw_iterator_cf_opt(family, &*options.ready(db)?)?);
-    give(rocksdb_iterator_t::new(created(), Some(family)))
+    let created = options.with(db, |options| Ok(db.db.raw_iterator_cf_opt(family, options)?));
+    give(rocksdb_iterator_t::new(created, Some(family)))
 }
 
 entry! {
@@ -148,7 +162,7 @@ entry! {
             pointers(column_families.cast_const().cast(), size, "column_families")?
         };
         let families: Vec<&rocksdb_column_family_handle_t> = families;
-        let mut options = opts.ready(db)?.into_owned();
+        let mut options = opts.with(db, |options| Ok(options.clone()))?;
         options.snapshot.get_or_insert_with(|| db.db.snapshot());
         let created = families
             .iter()
@@ -171,8 +185,8 @@ entry! {
 }
 
 entry! {
-    fn rocksdb_iter_valid(iter: &rocksdb_iterator_t) -> c_uchar {
-        Ok(iter.valid().into())
+    fn rocksdb_iter_valid(iter: maybe_const rocksdb_iterator_t) -> c_uchar {
+        Ok(iter.is_some_and(rocksdb_iterator_t::is_valid).into())
     }
 }
 
@@ -219,30 +233,36 @@ entry! {
 }
 
 entry! {
-    fn rocksdb_iter_key(iter: &rocksdb_iterator_t, klen: out usize) -> *const c_char {
-        let key = iter.key();
-        klen.set(key.len());
-        Ok(key.as_ptr().cast())
+    fn rocksdb_iter_key(
+        iter: maybe_const rocksdb_iterator_t,
+        klen: out usize,
+    ) -> *const c_char {
+        let key = iter.map_or(rocksdb_slice_t::NULL, |iter| iter.key);
+        klen.set(key.size);
+        Ok(key.data)
     }
 }
 
 entry! {
-    fn rocksdb_iter_value(iter: &rocksdb_iterator_t, vlen: out usize) -> *const c_char {
-        let value = iter.value();
-        vlen.set(value.len());
-        Ok(value.as_ptr().cast())
+    fn rocksdb_iter_value(
+        iter: maybe_const rocksdb_iterator_t,
+        vlen: out usize,
+    ) -> *const c_char {
+        let value = iter.map_or(rocksdb_slice_t::NULL, |iter| iter.value);
+        vlen.set(value.size);
+        Ok(value.data)
     }
 }
 
 entry! {
     fn rocksdb_iter_key_slice(iter: &rocksdb_iterator_t) -> rocksdb_slice_t {
-        Ok(rocksdb_slice_t::new(iter.key()))
+        Ok(iter.key)
     }
 }
 
 entry! {
     fn rocksdb_iter_value_slice(iter: &rocksdb_iterator_t) -> rocksdb_slice_t {
-        Ok(rocksdb_slice_t::new(iter.value()))
+        Ok(iter.value)
     }
 }
 
@@ -257,11 +277,11 @@ entry! {
     fn rocksdb_iter_refresh(iter: *const rocksdb_iterator_t, errptr) {
         // SAFETY: the caller does not use the iterator otherwise during the call.
         let iter = unsafe { reference_mut(iter.cast_mut(), "iter")? };
+        iter.forget_position();
         let iterator = iter.iterator.as_mut().ok_or_else(|| {
             let failure = iter.failure.clone();
             failure.unwrap_or_else(|| Failure::new(Class::Aborted, "there is no iterator"))
         })?;
-        iter.is_valid = false;
         iterator.refresh()?;
         iter.failure = None;
         Ok(())

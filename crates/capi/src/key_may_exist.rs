@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_uchar};
 
-use tailwater::ColumnFamily;
+use tailwater::{ColumnFamily, ReadOptions};
 
 use crate::boundary::{Out, copy_bytes, entry};
 use crate::database::rocksdb_t;
@@ -33,8 +33,8 @@ fn key_may_exist(
         return MAY_EXIST;
     }
     // What cannot be read may exist.
-    let Ok(options) = options.ready(db) else { return MAY_EXIST };
-    match db.db.get_pinned_cf_opt(family, key, &options) {
+    let read = |options: &ReadOptions| Ok(db.db.get_pinned_cf_opt(family, key, options)?);
+    match options.with(db, read) {
         Ok(None) => 0,
         Ok(Some(value)) => {
             if !to.is_found.is_null() && !to.value.is_null() {

@@ -51,6 +51,7 @@ mod older;
 mod open;
 mod options;
 mod pinned_multi_get;
+mod pinned_value;
 mod presets;
 mod properties;
 mod rate_limiter;

@@ -6,13 +6,13 @@ use std::ptr;
 use tailwater::{ColumnFamily, PinnedValue};
 
 use crate::boundary::{
-    Failure, Outcome, bytes, copy_bytes, copy_text, entry, give, list, pointers, slices,
+    Failure, Outcome, bytes, copy_bytes, copy_text, entry, list, pointers, slices,
 };
 use crate::database::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
 use crate::iterator::rocksdb_slice_t;
+use crate::pinned_value::rocksdb_pinnableslice_t;
 use crate::read_options::rocksdb_readoptions_t;
-use crate::reading::rocksdb_pinnableslice_t;
 
 /// The arrays of a call of `rocksdb_multi_get`.
 struct Values {
@@ -55,7 +55,8 @@ unsafe fn multi_get(
     keys: Outcome<Keys<'_>>,
     to: &Values,
 ) {
-    let got = keys.and_then(|keys| Ok(db.db.multi_get_cf_opt(&keys, &*options.ready(db)?)));
+    let got = keys
+        .and_then(|keys| options.with(db, |options| Ok(db.db.multi_get_cf_opt(&keys, options))));
     match got {
         Ok(results) => {
             for (at, result) in results.into_iter().enumerate() {
@@ -134,8 +135,7 @@ unsafe fn batched_multi_get(
 ) {
     let set = |at: usize, result: Outcome<Option<PinnedValue>>| {
         let (value, error) = match result {
-            Ok(Some(value)) => (give(rocksdb_pinnableslice_t { value }), ptr::null_mut()),
-            Ok(None) => (ptr::null_mut(), ptr::null_mut()),
+            Ok(value) => (rocksdb_pinnableslice_t::give(value), ptr::null_mut()),
             Err(failure) => (ptr::null_mut(), copy_text(&failure.to_string())),
         };
         // SAFETY: see above.
@@ -144,14 +144,15 @@ unsafe fn batched_multi_get(
             errors.add(at).write(error);
         }
     };
-    let got = keys
-        .and_then(|keys| Ok(db.db.batched_multi_get_cf_opt(family, &keys, &*options.ready(db)?)));
-    match got {
-        Ok(results) => {
-            let results = results.into_iter().map(|result| result.map_err(Failure::from));
-            results.enumerate().for_each(|(at, result)| set(at, result));
-        }
-        Err(failure) => (0..count).for_each(|at| set(at, Err(failure.clone()))),
+    let got = keys.and_then(|keys| {
+        options.with(db, |options| {
+            let receive = |at, result: tailwater::Result<_>| set(at, result.map_err(Failure::from));
+            db.db.batched_multi_get_with_cf_opt(family, &keys, options, receive);
+            Ok(())
+        })
+    });
+    if let Err(failure) = got {
+        (0..count).for_each(|at| set(at, Err(failure.clone())));
     }
 }
 

@@ -27,7 +27,8 @@ fn get(
     handle: &rocksdb_column_family_handle_t,
     keys: Outcome<Vec<&[u8]>>,
 ) -> Outcome<Vec<tailwater::Result<Option<PinnedValue>>>> {
-    Ok(db.db.batched_multi_get_cf_opt(&handle.family, &keys?, &*options.ready(db)?))
+    let keys = keys?;
+    options.with(db, |options| Ok(db.db.batched_multi_get_cf_opt(&handle.family, &keys, options)))
 }
 
 fn message(failure: impl std::fmt::Display) -> CString {

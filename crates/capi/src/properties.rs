@@ -177,7 +177,7 @@ entry! {
         options: &rocksdb_readoptions_t,
         errptr,
     ) {
-        options.ready(db)?;
+        options.with(db, |_| Ok(()))?;
         verify(db)
     }
 }

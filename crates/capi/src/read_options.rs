@@ -1,6 +1,5 @@
 //! Options of reads.
 
-use std::borrow::Cow;
 use std::ffi::c_uchar;
 use std::sync::{Arc, Weak};
 
@@ -31,14 +30,28 @@ impl Marked for rocksdb_readoptions_t {
 }
 
 impl rocksdb_readoptions_t {
-    /// Returns the options for a read of `db`.
-    #[inline]
-    pub(crate) fn ready(&self, db: &rocksdb_t) -> Outcome<Cow<'_, ReadOptions>> {
+    /// Calls `read` with the options for a read of `db`.
+    #[inline(always)]
+    pub(crate) fn with<R>(
+        &self,
+        db: &rocksdb_t,
+        read: impl FnOnce(&ReadOptions) -> Outcome<R>,
+    ) -> Outcome<R> {
         db.ready()?;
         self.marks.check(db)?;
-        if self.snapshot.is_none() && !self.auto_prefix_mode {
-            return Ok(Cow::Borrowed(&self.options));
-        }
+        let converted;
+        let options = if self.snapshot.is_none() && !self.auto_prefix_mode {
+            &self.options
+        } else {
+            converted = self.convert()?;
+            &converted
+        };
+        read(options)
+    }
+
+    /// Returns the options for a read at this moment: the snapshot may have been released.
+    #[inline(never)]
+    fn convert(&self) -> Outcome<ReadOptions> {
         let mut options = self.options.clone();
         options.total_order_seek |= self.auto_prefix_mode;
         if let Some(snapshot) = &self.snapshot {
@@ -46,7 +59,7 @@ impl rocksdb_readoptions_t {
             let snapshot = snapshot.upgrade().ok_or_else(released)?;
             options.snapshot = Some(Snapshot::clone(&snapshot));
         }
-        Ok(Cow::Owned(options))
+        Ok(options)
     }
 }
 

@@ -9,16 +9,19 @@ use tailwater::{ColumnFamily, PinnedValue};
 use crate::boundary::{Out, Outcome, copy_bytes, entry, give};
 use crate::database::rocksdb_t;
 use crate::families::rocksdb_column_family_handle_t;
+use crate::pinned_value::rocksdb_pinnableslice_t;
 use crate::read_options::rocksdb_readoptions_t;
-
-/// A value that is pinned in its block.
-pub(crate) struct rocksdb_pinnableslice_t {
-    pub(crate) value: PinnedValue,
-}
 
 /// A value that is pinned in its block.
 pub(crate) struct rocksdb_pinnable_handle_t {
     value: PinnedValue,
+}
+
+impl rocksdb_pinnable_handle_t {
+    /// Gives a value to the caller; null for none.
+    fn give(value: Option<PinnedValue>) -> *mut Self {
+        value.map_or(ptr::null_mut(), |value| give(Self { value }))
+    }
 }
 
 /// Maximum capacity, in bytes, of the buffer that a thread keeps between gets.
@@ -37,15 +40,16 @@ fn get_with<R>(
     key: &[u8],
     take: impl FnOnce(&[u8]) -> R,
 ) -> Outcome<Option<R>> {
-    let options = options.ready(db)?;
-    // While the thread exits, it has no buffer.
-    let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
-    let found = db.db.get_into_cf_opt(family, key, &options, &mut buffer);
-    let taken = found.map(|found| found.then(|| take(&buffer)));
-    if buffer.capacity() <= KEPT_CAPACITY {
-        let _ = BUFFER.try_with(|kept| kept.set(buffer));
-    }
-    Ok(taken?)
+    options.with(db, |options| {
+        // While the thread exits, it has no buffer.
+        let mut buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
+        let found = db.db.get_into_cf_opt(family, key, options, &mut buffer);
+        let taken = found.map(|found| found.then(|| take(&buffer)));
+        if buffer.capacity() <= KEPT_CAPACITY {
+            let _ = BUFFER.try_with(|kept| kept.set(buffer));
+        }
+        Ok(taken?)
+    })
 }
 
 fn get(
@@ -88,13 +92,14 @@ entry! {
     }
 }
 
+#[inline(always)]
 fn get_pinned(
     db: &rocksdb_t,
     options: &rocksdb_readoptions_t,
     family: &ColumnFamily,
     key: &[u8],
 ) -> Outcome<Option<PinnedValue>> {
-    Ok(db.db.get_pinned_cf_opt(family, key, &*options.ready(db)?)?)
+    options.with(db, |options| Ok(db.db.get_pinned_cf_opt(family, key, options)?))
 }
 
 entry! {
@@ -104,8 +109,7 @@ entry! {
         key: bytes[keylen],
         errptr,
     ) -> *mut rocksdb_pinnableslice_t {
-        let value = get_pinned(db, options, db.db.default_cf(), key)?;
-        Ok(value.map_or(ptr::null_mut(), |value| give(rocksdb_pinnableslice_t { value })))
+        Ok(rocksdb_pinnableslice_t::give(get_pinned(db, options, db.db.default_cf(), key)?))
     }
 }
 
@@ -117,25 +121,7 @@ entry! {
         key: bytes[keylen],
         errptr,
     ) -> *mut rocksdb_pinnableslice_t {
-        let value = get_pinned(db, options, &column_family.family, key)?;
-        Ok(value.map_or(ptr::null_mut(), |value| give(rocksdb_pinnableslice_t { value })))
-    }
-}
-
-entry! {
-    fn rocksdb_pinnableslice_destroy(v: own rocksdb_pinnableslice_t) {
-        drop(v);
-        Ok(())
-    }
-}
-
-entry! {
-    fn rocksdb_pinnableslice_value(
-        t: maybe_const rocksdb_pinnableslice_t,
-        vlen: out usize,
-    ) -> *const c_char {
-        vlen.set(t.map_or(0, |t| t.value.len()));
-        Ok(t.map_or(ptr::null(), |t| t.value.as_ptr().cast()))
+        Ok(rocksdb_pinnableslice_t::give(get_pinned(db, options, &column_family.family, key)?))
     }
 }
 
@@ -146,8 +132,7 @@ entry! {
         key: bytes[keylen],
         errptr,
     ) -> *mut rocksdb_pinnable_handle_t {
-        let value = get_pinned(db, options, db.db.default_cf(), key)?;
-        Ok(value.map_or(ptr::null_mut(), |value| give(rocksdb_pinnable_handle_t { value })))
+        Ok(rocksdb_pinnable_handle_t::give(get_pinned(db, options, db.db.default_cf(), key)?))
     }
 }
 
@@ -159,8 +144,7 @@ entry! {
         key: bytes[keylen],
         errptr,
     ) -> *mut rocksdb_pinnable_handle_t {
-        let value = get_pinned(db, options, &column_family.family, key)?;
-        Ok(value.map_or(ptr::null_mut(), |value| give(rocksdb_pinnable_handle_t { value })))
+        Ok(rocksdb_pinnable_handle_t::give(get_pinned(db, options, &column_family.family, key)?))
     }
 }
 

@@ -13,6 +13,11 @@ fn null(name: &str) -> Failure {
     Failure::invalid(format!("argument {name} is NULL"))
 }
 
+#[cold]
+fn too_long(name: &str, length: usize) -> Failure {
+    Failure::invalid(format!("argument {name} has a length of {length} bytes"))
+}
+
 /// Returns the object at `pointer`.
 ///
 /// # Safety
@@ -78,7 +83,7 @@ pub(crate) unsafe fn bytes<'a>(
         return Err(null(name));
     }
     if isize::try_from(length).is_err() {
-        return Err(Failure::invalid(format!("argument {name} has a length of {length} bytes")));
+        return Err(too_long(name, length));
     }
     // SAFETY: see above.
     Ok(unsafe { slice::from_raw_parts(pointer.cast(), length) })
@@ -146,8 +151,12 @@ pub(crate) unsafe fn slices<'a>(
     // SAFETY: see above.
     let (pointers, lengths) =
         unsafe { (list(pointers, count, name)?, list(lengths, count, name)?) };
-    // SAFETY: see above.
-    pointers.iter().zip(lengths).map(|(&at, &length)| unsafe { bytes(at, length, name) }).collect()
+    let mut slices = Vec::with_capacity(count);
+    for (&at, &length) in pointers.iter().zip(lengths) {
+        // SAFETY: see above.
+        slices.push(unsafe { bytes(at, length, name)? });
+    }
+    Ok(slices)
 }
 
 /// Returns the concatenation of the byte strings of two parallel arrays.

@@ -275,8 +275,15 @@ impl<T> Returned for *const T {
 }
 
 /// Gives an object to the caller, who returns it to a function with an `own` parameter.
+#[inline]
 pub(crate) fn give<T>(object: T) -> *mut T {
-    let pointer = Box::into_raw(Box::new(object));
+    give_box(Box::new(object))
+}
+
+/// Like [`give`], for an object that is in its place already.
+#[inline]
+pub(crate) fn give_box<T>(object: Box<T>) -> *mut T {
+    let pointer = Box::into_raw(object);
     live::add(pointer);
     pointer
 }
@@ -292,18 +299,31 @@ pub(crate) unsafe fn enter<T: Returned>(
     call: impl FnOnce() -> Outcome<T>,
 ) -> T {
     // Unwind safe: after a panic, an object is as consistent as after a failure.
-    let failure = match catch_unwind(AssertUnwindSafe(call)) {
+    match catch_unwind(AssertUnwindSafe(call)) {
         Ok(Ok(value)) => return value,
-        Ok(Err(failure)) => failure,
-        Err(payload) => panicked(name, &*payload),
-    };
-    // SAFETY: see above.
-    unsafe { replace_error(errptr, &failure) };
+        // SAFETY: see above.
+        Ok(Err(failure)) => unsafe { fail(errptr, failure) },
+        // SAFETY: see above.
+        Err(payload) => unsafe { fail(errptr, panicked(name, payload)) },
+    }
     T::AFTER_FAILURE
 }
 
+/// Reports a failure. Takes it by value and is not inlined, so that a call without a failure saves
+/// no registers for it.
+///
+/// # Safety
+/// See [`enter`].
 #[cold]
-fn panicked(name: &str, payload: &(dyn Any + Send)) -> Failure {
+#[inline(never)]
+unsafe fn fail(errptr: *mut *mut c_char, failure: Failure) {
+    // SAFETY: see above.
+    unsafe { replace_error(errptr, &failure) };
+}
+
+#[cold]
+#[inline(never)]
+fn panicked(name: &str, payload: Box<dyn Any + Send>) -> Failure {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("unknown cause");

@@ -14,6 +14,6 @@ pub(crate) use convert::{
     Out, bytes, list, optional, optional_bytes, owned, part_lists, path, pointers, reference,
     reference_mut, slices, text, texts,
 };
-pub(crate) use entry::{Returned, enter, entry, entry_with, give};
+pub(crate) use entry::{Returned, enter, entry, entry_with, give, give_box};
 pub(crate) use failure::{Class, Failure, Outcome, replace_error};
 pub(crate) use memory::{copy_bytes, copy_list, copy_text, release};

@@ -251,9 +251,9 @@ mod prelude {
     pub(super) use crate::marks::{Effect, Marked, fetch, store};
     pub(super) use crate::merge_operator::rocksdb_mergeoperator_t;
     pub(super) use crate::options::*;
+    pub(super) use crate::pinned_value::rocksdb_pinnableslice_t;
     pub(super) use crate::rate_limiter::rocksdb_ratelimiter_t;
     pub(super) use crate::read_options::rocksdb_readoptions_t;
-    pub(super) use crate::reading::rocksdb_pinnableslice_t;
     pub(super) use crate::slice_transform::rocksdb_slicetransform_t;
     pub(super) use crate::snapshot::rocksdb_snapshot_t;
     pub(super) use crate::sst_file_writer::rocksdb_sstfilewriter_t;

@@ -191,6 +191,53 @@ static void handovers(void) {
   rocksdb_close(db);
 }
 
+#define PINS 100
+static rocksdb_pinnableslice_t* pins[PINS];
+
+static void* destroy_pins(void* unused) {
+  (void)unused;
+  for (int i = 0; i < PINS; i++) rocksdb_pinnableslice_destroy(pins[i * 37 % PINS]);
+  return NULL;
+}
+
+/* Pinned values, more than a thread keeps memory for, destroyed in another order, by this thread
+ * and by another one. Their memory is used again, and they have their own values. */
+static void pinned_values(void) {
+  rocksdb_t* db = create("pinned");
+  char key[20];
+  for (int i = 0; i < PINS; i++) {
+    sprintf(key, "%d", i);
+    put(db, key, key);
+  }
+  rocksdb_flushoptions_t* flush = rocksdb_flushoptions_create();
+  rocksdb_flush(db, flush, &error);
+  OK();
+  rocksdb_flushoptions_destroy(flush);
+  rocksdb_readoptions_t* reads = rocksdb_readoptions_create();
+  for (int turn = 0; turn < 4; turn++) {
+    for (int i = 0; i < PINS; i++) {
+      sprintf(key, "%d", (i + turn) % PINS);
+      pins[i] = rocksdb_get_pinned(db, reads, key, strlen(key), &error);
+      OK();
+    }
+    for (int i = 0; i < PINS; i++) {
+      sprintf(key, "%d", (i + turn) % PINS);
+      size_t length;
+      const char* value = rocksdb_pinnableslice_value(pins[i], &length);
+      CHECK(same(value, length, key));
+    }
+    if (turn % 2) {
+      pthread_t thread;
+      CHECK(pthread_create(&thread, NULL, destroy_pins, NULL) == 0);
+      CHECK(pthread_join(thread, NULL) == 0);
+    } else {
+      destroy_pins(NULL);
+    }
+  }
+  rocksdb_readoptions_destroy(reads);
+  rocksdb_close(db);
+}
+
 /* Objects that outlive what they belong to: a family's drop, its handle, the options, the cache. */
 static void orders(void) {
   rocksdb_options_t* options = rocksdb_options_create();
@@ -247,6 +294,7 @@ int main(void) {
   forks();
   threads();
   handovers();
+  pinned_values();
   orders();
   return 0;
 }

@@ -4,7 +4,9 @@
 //! the database made before RocksDB's compaction. The resulting records must be the same. The
 //! boundaries of the resulting tables must be the same too, unless RocksDB splits the versions of a
 //! user key between two tables, which Tailwater never does. RocksDB leaves range tombstones in
-//! pieces that Tailwater joins; the tests join RocksDB's pieces before they compare.
+//! pieces that Tailwater joins; the tests join RocksDB's pieces before they compare. Databases of
+//! which RocksDB moves tables are skipped, because the tests run a merge without choosing its
+//! inputs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -242,6 +244,11 @@ fn compaction_into_the_last_level_matches_rocksdb() {
         pieces.iter().for_each(|piece| subject.write(rng, piece));
         subject.run(oracle, context);
         let mut ours = subject.copy("copy");
+        if are_moved(&ours.files(0)) {
+            subject.script.line(&[&"close"]);
+            subject.run(oracle, context);
+            return;
+        }
         subject.script.compact("default");
         subject.script.line(&[&"close"]);
         subject.run(oracle, context);
@@ -252,42 +259,81 @@ fn compaction_into_the_last_level_matches_rocksdb() {
     });
 }
 
+/// Whether RocksDB moves these tables of level 0 instead of merging them: no table overlaps another.
+/// Two tables that share only a user key do not overlap, if one of them has the newer versions.
+fn are_moved(files: &[Arc<FileMetadata>]) -> bool {
+    let compare = |a: &[u8], b: &[u8]| key::compare_internal(&Comparator::Bytewise, a, b);
+    let mut files: Vec<_> = files.iter().collect();
+    files.sort_by(|a, b| compare(a.smallest(), b.smallest()));
+    files.windows(2).all(|pair| compare(pair[0].largest(), pair[1].smallest()).is_lt())
+}
+
+/// Whether RocksDB takes all these tables of level 0 into one compaction: their user keys overlap,
+/// directly or through other tables.
+fn are_compacted_together(files: &[Arc<FileMetadata>]) -> bool {
+    let mut files: Vec<_> = files.iter().collect();
+    files.sort_by_key(|file| file.smallest_user_key());
+    (1..files.len()).all(|at| {
+        let before = files[..at].iter().map(|file| file.largest_user_key()).max();
+        before >= Some(files[at].smallest_user_key())
+    })
+}
+
+/// Writes the first piece of a history to level 2, and the others to one table of level 0 each.
+/// Compares the compactions of level 0 into level 1.
+fn compact_above_level_2(
+    oracle: &mut Oracle,
+    subject: &mut Subject,
+    rng: &mut Rng,
+    pieces: &[Vec<Record>],
+    context: &str,
+) {
+    subject.write(rng, &pieces[0]);
+    subject.script.line(&[&"compact-to", &"default", &2]);
+    pieces[1..].iter().for_each(|piece| subject.write(rng, piece));
+    subject.run(oracle, context);
+    let mut ours = subject.copy("copy");
+    let files = ours.files(0);
+    // If a piece of the history produced no table when it was flushed, or if RocksDB does not take
+    // all tables, it waits for another table before it compacts the rest.
+    let is_complete = files.len() == pieces.len() - 1 && are_compacted_together(&files);
+    if !is_complete || are_moved(&files) {
+        subject.script.line(&[&"close"]);
+        subject.run(oracle, context);
+        return;
+    }
+    subject.script.line(&[&"change", &"default", &"disable_auto_compactions=false"]);
+    while subject.run(oracle, context).trim() != "0" {
+        subject.script.line(&[&"property", &"default", &"rocksdb.num-files-at-level0"]);
+    }
+    subject.script.line(&[&"close"]);
+    subject.run(oracle, context);
+    let theirs = open(&subject.path);
+    // As in RocksDB, if deeper levels have tables, an output may grow to twice the target size
+    // before it is cut at a grandparent's bound.
+    let mut compaction = ours.levels(&[0, 1]);
+    if !compaction.is_bottommost && !compaction.grandparents.is_empty() {
+        compaction.max_output_file_bytes *= 2;
+    }
+    ours.compact(compaction).unwrap_or_else(|error| panic!("{context}: {error}"));
+    compare(&ours, &theirs, 1, context);
+}
+
+/// Returns the options of a database whose level 0 is compacted when it has all but the first of
+/// `count` pieces.
+fn above_level_2(count: usize) -> String {
+    format!(
+        "level_compaction_dynamic_level_bytes=false;level0_file_num_compaction_trigger={}",
+        count - 1
+    )
+}
+
 #[test]
 fn compaction_above_other_levels_matches_rocksdb() {
     with_databases("compacting above other levels", |oracle, path, rng, context| {
         let count = rng.usize(3..6);
         let (pieces, operator) = pieces(rng, count);
-        let more = format!(
-            "level_compaction_dynamic_level_bytes=false;level0_file_num_compaction_trigger={}",
-            count - 1
-        );
-        let mut subject = Subject::new(path, rng, operator, &more);
-        subject.write(rng, &pieces[0]);
-        subject.script.line(&[&"compact-to", &"default", &2]);
-        pieces[1..].iter().for_each(|piece| subject.write(rng, piece));
-        subject.run(oracle, context);
-        let mut ours = subject.copy("copy");
-        if ours.files(0).len() < count - 1 {
-            // A piece of the history produced no table when it was flushed. RocksDB would wait for
-            // another table before it compacts.
-            subject.script.line(&[&"close"]);
-            subject.run(oracle, context);
-            return;
-        }
-        subject.script.line(&[&"change", &"default", &"disable_auto_compactions=false"]);
-        while subject.run(oracle, context).trim() != "0" {
-            subject.script.line(&[&"property", &"default", &"rocksdb.num-files-at-level0"]);
-        }
-        subject.script.line(&[&"close"]);
-        subject.run(oracle, context);
-        let theirs = open(&subject.path);
-        // As in RocksDB, if deeper levels have tables, an output may grow to twice the target size
-        // before it is cut at a grandparent's bound.
-        let mut compaction = ours.levels(&[0, 1]);
-        if !compaction.is_bottommost && !compaction.grandparents.is_empty() {
-            compaction.max_output_file_bytes *= 2;
-        }
-        ours.compact(compaction).unwrap_or_else(|error| panic!("{context}: {error}"));
-        compare(&ours, &theirs, 1, context);
+        let mut subject = Subject::new(path, rng, operator, &above_level_2(count));
+        compact_above_level_2(oracle, &mut subject, rng, &pieces, context);
     });
 }

@@ -46,7 +46,6 @@ mod source;
 mod tombstones;
 mod user_code;
 
-use std::cmp::Ordering;
 use std::ops::AddAssign;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
@@ -219,12 +218,10 @@ enum AfterSingle {
     /// older deletion is needed to hide what is still older, so it is kept although the write hides
     /// it.
     PairKept,
-    /// The versions processed before are a single deletion, with this sequence number, and its
-    /// write. Both were dropped. An older deletion is kept, as after `PairKept`.
-    PairDropped(Sequence),
-    /// The version processed before is a single deletion that was dropped, because the next older
-    /// version is a deletion. That deletion is kept, as after `PairKept`.
-    DeletionBelow,
+    /// The version processed before is a single deletion that was dropped, together with its write
+    /// unless the next older version is a deletion, too. An older deletion is kept, as after
+    /// `PairKept`.
+    Dropped,
 }
 
 /// The outcome of processing a record.
@@ -413,6 +410,14 @@ impl Merge {
         while self.reaches_start() {}
     }
 
+    /// Skips like [`Merge::pass_starts`], but only the starts at the current user key. RocksDB
+    /// skips these starts below a single deletion, even if no older version of the key is there.
+    fn pass_starts_of_key(&mut self) {
+        while self.starts.peek().is_some_and(|start| self.is_of_key(start)) && self.reaches_start()
+        {
+        }
+    }
+
     /// Returns the user key of the record that is being processed.
     #[inline]
     fn user_key(&self) -> &[u8] {
@@ -422,9 +427,13 @@ impl Merge {
     /// Whether the source's record has the same user key as the record that is being processed.
     #[inline]
     fn is_same_key(&self) -> bool {
-        self.source.valid()
-            && self.rules.comparator.compare(self.source.user_key(), self.user_key())
-                == Ordering::Equal
+        self.source.valid() && self.is_of_key(self.source.key())
+    }
+
+    /// Whether an internal key has the same user key as the record that is being processed.
+    #[inline]
+    fn is_of_key(&self, internal_key: &[u8]) -> bool {
+        self.rules.comparator.compare(key::user_key(internal_key), self.user_key()).is_eq()
     }
 
     /// Whether all snapshots see the record that is being processed.

@@ -46,15 +46,11 @@ impl Merge {
                 Ok(Taken::Kept)
             }
             (ValueType::SingleDeletion, _) => self.take_single_deletion(stripe),
-            (
-                ValueType::Deletion,
-                AfterSingle::PairKept | AfterSingle::PairDropped(_) | AfterSingle::DeletionBelow,
-            ) => self.take_deletion(stripe),
+            (ValueType::Deletion, AfterSingle::PairKept | AfterSingle::Dropped) => {
+                self.take_deletion(stripe)
+            }
             (ValueType::Deletion, _) if !is_hidden => self.take_deletion(stripe),
             (ValueType::Deletion, _) => Ok(self.drop_hidden()),
-            (_, AfterSingle::PairDropped(single)) if !self.is_deleted_below(single) => {
-                self.restore_as_deletion(single)
-            }
             (_, AfterSingle::PairKept) if is_hidden => self.replace_by_deletion(stripe),
             _ if is_hidden => Ok(self.drop_hidden()),
             (value_type, _) => {
@@ -158,6 +154,7 @@ impl Merge {
     fn take_single_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
         self.value = Value::Empty;
         self.source.next()?;
+        self.pass_starts_of_key();
         if !self.is_same_key() {
             self.has_key = false;
             if self.has_zeroed || (self.everyone_sees() && self.is_oldest()) {
@@ -166,11 +163,12 @@ impl Merge {
             }
             return Ok(Taken::KeptBehind);
         }
-        self.pass_starts();
         if self.has_zeroed {
             // All reads see a version of the key that is newer than the single deletion. So neither
             // the single deletion nor the next older version is visible to a read.
-            self.drop_pair()?;
+            self.dropped.obsolete += 1;
+            self.dropped.hidden += 1;
+            self.source.next()?;
             return Ok(Taken::Passed);
         }
         if !self.is_in(stripe)? {
@@ -185,49 +183,34 @@ impl Merge {
             }
             ValueType::Deletion => {
                 self.note_single_deletion("a single deletion above a deletion");
-                self.after_single = AfterSingle::DeletionBelow;
-                self.dropped.obsolete += 1;
             }
             // The next single deletion hides the same versions.
-            ValueType::SingleDeletion => self.dropped.obsolete += 1,
+            ValueType::SingleDeletion => {}
             _ => {
-                self.drop_pair()?;
-                self.after_single = AfterSingle::PairDropped(self.sequence);
+                self.dropped.hidden += 1;
+                self.source.next()?;
+                if self.is_written_again(stripe)? {
+                    // The key was put again without a deletion in between. The single deletion
+                    // must hide the older writes, too.
+                    self.note_single_deletion("a single deletion of a key that was written twice");
+                    return self.become_deletion(stripe);
+                }
             }
         }
+        self.after_single = AfterSingle::Dropped;
+        self.dropped.obsolete += 1;
         Ok(Taken::Passed)
     }
 
-    /// Drops a single deletion and the next older version, which the source is on.
-    fn drop_pair(&mut self) -> Result<()> {
-        self.dropped.obsolete += 1;
-        self.dropped.hidden += 1;
-        self.source.next()?;
-        if self.is_same_key() {
-            // If the single deletion is restored as a deletion, it sorts before these starts.
-            self.pass_starts();
+    /// Whether the source is on another write of the current key that no deletion deletes for the
+    /// readers of `stripe`, the stripe of a single deletion above it.
+    fn is_written_again(&mut self, stripe: Stripe) -> Result<bool> {
+        if !self.is_same_key() {
+            return Ok(false);
         }
-        Ok(())
-    }
-
-    /// Whether a range tombstone deletes the current version for all readers of the stripe with the
-    /// sequence number `newer`.
-    fn is_deleted_below(&mut self, newer: Sequence) -> bool {
-        let stripe = self.rules.snapshots.stripe(newer);
-        self.is_covered(self.sequence, self.value_type, stripe)
-    }
-
-    /// Processes a write below a dropped single deletion and the write that this one deleted. So
-    /// the key was put again without a deletion in between. The single deletion, which had the
-    /// sequence number `single`, is restored as a deletion, to hide the older writes. The source
-    /// stays on the current record, which is processed next.
-    fn restore_as_deletion(&mut self, single: Sequence) -> Result<Taken> {
-        self.note_single_deletion("a single deletion of a key that was written twice");
-        self.dropped.obsolete = self.dropped.obsolete.saturating_sub(1);
-        let stripe = self.rules.snapshots.stripe(single);
-        self.sequence = single;
-        self.newer_stripe = Some(stripe.newest);
-        self.become_deletion(stripe)
+        let (sequence, value_type) = self.source.version()?;
+        let is_deletion = matches!(value_type, ValueType::Deletion | ValueType::SingleDeletion);
+        Ok(!is_deletion && !self.is_covered(sequence, value_type, stripe))
     }
 
     /// Processes the current single deletion as a deletion. The source is behind it.

@@ -43,6 +43,16 @@ impl Subject {
     fn new(path: PathBuf, rng: &mut Rng, operator: &str, more: &str) -> Self {
         let has_snapshots = rng.bool();
         let table_bytes = if has_snapshots { 1 << 20 } else { TABLE_BYTES };
+        Self::with_table_bytes(path, table_bytes, rng, operator, more)
+    }
+
+    fn with_table_bytes(
+        path: PathBuf,
+        table_bytes: u64,
+        rng: &mut Rng,
+        operator: &str,
+        more: &str,
+    ) -> Self {
         let options = format!(
             "merge_operator={operator};compression=kNoCompression;disable_auto_compactions=true;\
              target_file_size_base={table_bytes};{more};\
@@ -259,8 +269,8 @@ fn compaction_into_the_last_level_matches_rocksdb() {
     });
 }
 
-/// Whether RocksDB moves these tables of level 0 instead of merging them: no table overlaps another.
-/// Two tables that share only a user key do not overlap, if one of them has the newer versions.
+/// Whether RocksDB moves these tables of level 0 instead of merging them, because no table overlaps
+/// another. Two tables that share only a user key do not overlap if one has the newer versions.
 fn are_moved(files: &[Arc<FileMetadata>]) -> bool {
     let compare = |a: &[u8], b: &[u8]| key::compare_internal(&Comparator::Bytewise, a, b);
     let mut files: Vec<_> = files.iter().collect();
@@ -336,4 +346,58 @@ fn compaction_above_other_levels_matches_rocksdb() {
         let mut subject = Subject::new(path, rng, operator, &above_level_2(count));
         compact_above_level_2(oracle, &mut subject, rng, &pieces, context);
     });
+}
+
+/// Regression test: compactions did not cut outputs at the same starts of range tombstones as
+/// RocksDB, if the starts were at the key of a single deletion.
+#[test]
+fn outputs_cut_at_keys_of_single_deletions_match_rocksdb() {
+    let record = |kind| move |key: &str, value: &str| Record::new(key, 0, kind, value);
+    let put = record(ValueType::Value);
+    let range = record(ValueType::RangeDeletion);
+    let single = |key| record(ValueType::SingleDeletion)(key, "");
+    let long = "v".repeat(2 * TABLE_BYTES as usize);
+    // With these records, the first output is full.
+    let full = || [put("a", &long), put("b", "v")];
+    let histories = [
+        // The first output ends before the start of the range tombstone, which is below a single
+        // deletion and its write, and above another single deletion.
+        vec![
+            vec![put("k", "v")],
+            vec![single("k"), range("k", "m")],
+            [&full()[..], &[put("k", "v")]].concat(),
+            vec![single("k")],
+        ],
+        // The start of the range tombstone is between the single deletion and its write. So the
+        // first output ends behind it, and the second output's smallest key is a record behind it.
+        vec![
+            vec![put("k", "v")],
+            vec![single("k")],
+            [&full()[..], &[put("k", "v")]].concat(),
+            vec![range("k", "m"), single("k")],
+        ],
+        // The first output does not end before the start of the range tombstone, because the
+        // compaction drops a single deletion at this key.
+        vec![
+            vec![put("kk", "v"), put("ll", "v")],
+            vec![range("k", "m")],
+            [&full()[..], &[single("k"), put("l", "v")]].concat(),
+        ],
+        // As before, but the single deletion is kept.
+        vec![
+            vec![put("k", "v"), put("ll", "v")],
+            vec![range("k", "m")],
+            [&full()[..], &[single("k"), put("l", "v")]].concat(),
+        ],
+    ];
+    let Some(mut oracle) = Oracle::start("cutting at keys of single deletions") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    for (number, pieces) in histories.iter().enumerate() {
+        let path = directory.path().join(number.to_string());
+        let options = above_level_2(pieces.len());
+        let rng = &mut Rng::with_seed(0);
+        let mut subject = Subject::with_table_bytes(path, TABLE_BYTES, rng, "put", &options);
+        let context = format!("history {number}");
+        compact_above_level_2(&mut oracle, &mut subject, rng, pieces, &context);
+    }
 }

@@ -3,6 +3,7 @@
 mod allocations;
 #[path = "../../../tests/common/counting.rs"]
 mod counting;
+mod cuts;
 mod faults;
 mod filters;
 mod golden;

@@ -51,7 +51,11 @@ impl Merge {
             }
             (ValueType::Deletion, _) if !is_hidden => self.take_deletion(stripe),
             (ValueType::Deletion, _) => Ok(self.drop_hidden()),
-            (_, AfterSingle::PairKept) if is_hidden => self.replace_by_deletion(stripe),
+            (value_type, AfterSingle::PairKept)
+                if is_hidden && !self.is_covered(self.sequence, value_type, stripe) =>
+            {
+                self.replace_by_deletion(stripe)
+            }
             _ if is_hidden => Ok(self.drop_hidden()),
             (value_type, _) => {
                 if after_single == AfterSingle::Kept {
@@ -228,8 +232,9 @@ impl Merge {
     }
 
     /// Processes a hidden write below a kept single deletion and the write that this one deletes.
-    /// So the key was put again without a deletion in between. The hidden write is replaced by a
-    /// deletion, which hides older writes when the other two versions are dropped.
+    /// No range tombstone covers the hidden write, so the key was put again without a deletion in
+    /// between. The hidden write is replaced by a deletion, which hides older writes when the other
+    /// two versions are dropped.
     fn replace_by_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
         self.note_single_deletion("a single deletion of a key that was written twice");
         self.value_type = ValueType::Deletion;

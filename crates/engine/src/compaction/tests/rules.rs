@@ -167,6 +167,11 @@ fn a_single_deletion_of_a_key_put_twice_becomes_a_deletion() {
     let range = [single("a", 9), put("a", 7), range("a", 5, "b"), put("a", 3)];
     assert_eq!(compacted("", &[], &range, &[]).unwrap(), "");
     assert_eq!(compacted("", &[4], &range, &[]).unwrap(), "a@0=3 a@5..b");
+    // A single deletion that is kept with its put was taken for one of a key put twice, although
+    // the range tombstone was in between.
+    assert_eq!(compacted("", &[8], &range, &[]).unwrap(), "a@9-- a@0=7");
+    assert_eq!(compacted("", &[8], &range, &deeper).unwrap(), "a@9-- a@7=7 a@5..b");
+    assert_eq!(compacted("", &[4, 8], &range, &[]).unwrap(), "a@9-- a@7=7 a@0=3 a@5..b");
     let pairs = [single("a", 9), put("a", 7), single("a", 5), put("a", 3)];
     assert_eq!(compacted("", &[4], &pairs, &[]).unwrap(), "a@5-- a@0=3");
 }

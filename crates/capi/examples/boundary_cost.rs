@@ -8,8 +8,9 @@
 //! writes another one. Prints the number of operations per second.
 //!
 //! Both sides prepare their options once, and reuse one iterator. For both, keys are slices of any
-//! length, and a result is an address and a length. The keys are chosen beforehand, and a part of the calls is made beforehand, so that blocks
-//! are in the cache and the allocator has its lists. What remains is in the function `measured`.
+//! length, and a result is an address and a length. The keys are chosen beforehand, and a part of
+//! the calls is made beforehand, so that blocks are in the cache and the allocator has its lists.
+//! What remains is in the function `measured`.
 
 #![expect(unsafe_code, reason = "calls the C interface")]
 

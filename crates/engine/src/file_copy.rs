@@ -36,8 +36,8 @@ pub(crate) fn link_or_copy(
     }
 }
 
-/// Copies a file or, if a length in bytes is given, its beginning, and syncs the copy. The directory
-/// of the copy is not synced.
+/// Copies a file or, if a length in bytes is given, its beginning, and syncs the copy. The
+/// directory of the copy is not synced.
 ///
 /// # Errors
 /// Corruption, if the file is shorter than `length`; errors from reading and writing.

@@ -35,7 +35,7 @@ use crate::column_family::{ColumnFamily, SuperVersion};
 use crate::db::{Database, Db};
 use crate::directory::{create_directory, sync_parent};
 use crate::error::{Error, Result};
-use crate::file_copy::{CopyModes, link_or_copy};
+use crate::file_copy::{CopyModes, copy, link_or_copy};
 use crate::options::Options;
 use crate::setters::setters;
 use crate::version::{set_current, write_manifest, write_whole};
@@ -245,11 +245,13 @@ impl Database {
             };
             link_or_copy(storage, &from, &aside.join(name), modes)?;
         }
-        if let Some(logs) = &contents.logs {
-            logs.copy_into(storage, aside, |from| CopyModes {
-                source: io_modes.mode_of_file(purpose, from),
+        for log in contents.logs.iter().flat_map(KeptLogs::iter) {
+            let modes = CopyModes {
+                source: io_modes.mode_of_file(purpose, &log.path),
                 target: io_modes.mode(purpose, aside),
-            })?;
+            };
+            let to = aside.join(FileKind::Wal(log.number).to_string());
+            copy(storage, &log.path, Some(log.end), &to, modes)?;
         }
         let options = self.checkpoint_options().to_document().to_text();
         let number = self.context.numbers.take();

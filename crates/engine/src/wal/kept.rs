@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::MAX_SEQUENCE;
-use tailwater_io::Storage;
 
-use crate::error::Result;
-use crate::file_copy::{CopyModes, copy};
 use crate::wal::followed::Follower;
 
 /// The logs that recovery needed at the point in time at which the value was created. They are
@@ -19,11 +16,11 @@ pub(crate) struct KeptLogs {
 }
 
 #[derive(Debug)]
-struct KeptLog {
-    path: PathBuf,
-    number: u64,
+pub(crate) struct KeptLog {
+    pub(crate) path: PathBuf,
+    pub(crate) number: u64,
     /// The length in bytes of what was in the log.
-    end: u64,
+    pub(crate) end: u64,
 }
 
 impl KeptLogs {
@@ -42,17 +39,8 @@ impl KeptLogs {
         Some(Self { logs, _keeper: follower })
     }
 
-    /// Copies the logs into the directory `to`, with the I/O modes that `modes` returns for the
-    /// path of a log, and syncs the copies.
-    pub(crate) fn copy_into(
-        &self,
-        storage: &dyn Storage,
-        to: &Path,
-        modes: impl Fn(&Path) -> CopyModes,
-    ) -> Result<()> {
-        self.logs.iter().try_for_each(|log| {
-            let target = to.join(FileKind::Wal(log.number).to_string());
-            copy(storage, &log.path, Some(log.end), &target, modes(&log.path))
-        })
+    /// Returns the logs, oldest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &KeptLog> {
+        self.logs.iter()
     }
 }

@@ -193,8 +193,8 @@ impl Database {
         Ok(sync_parent(storage, staging)?)
     }
 
-    /// Keeps the logs or flushes the memtables, which is step 1 of the module's description. Returns
-    /// the contents of the checkpoint.
+    /// Keeps the logs or flushes the memtables, which is step 1 of the module's description.
+    /// Returns the contents of the checkpoint.
     fn checkpoint_contents(&self, options: &CheckpointOptions) -> Result<Contents> {
         if options.log_size_for_flush > 0 {
             let leadership = self.writes.lead()?;

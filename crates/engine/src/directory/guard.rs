@@ -8,9 +8,9 @@
 //!
 //! If the LOCK of a directory is removed or replaced, another process can lock a new LOCK, and use
 //! the same file numbers. So the guard also checks, before it changes anything in a directory, that
-//! all locks are in place. If a LOCK was removed and CURRENT, too, somebody removed the files of the
-//! database, and nobody has opened another one there: then the process goes on with the files that
-//! it has open, as RocksDB does.
+//! all locks are in place. If a LOCK was removed and CURRENT, too, somebody removed the files of
+//! the database, and nobody has opened another one there: then the process goes on with the files
+//! that it has open, as RocksDB does.
 
 use std::fmt;
 use std::io;
@@ -101,8 +101,8 @@ impl GuardedStorage {
     }
 
     /// Fails if a lock that the database holds was removed or replaced, unless CURRENT was removed,
-    /// too, and for no other reason. A lock in a directory that was renamed moves along with it, and
-    /// is in place.
+    /// too, and for no other reason. A lock in a directory that was renamed moves along with it,
+    /// and is in place.
     pub(crate) fn check_locks(&self) -> Result<()> {
         let guarded = self.guarded.load_arc();
         let mut guarded = guarded.iter().flat_map(|guarded| guarded.iter());

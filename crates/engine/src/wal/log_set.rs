@@ -496,8 +496,8 @@ impl LogSet {
     }
 
     /// Keeps the logs that recovery may need as they are now. Everything in them must have been
-    /// written out. Returns `None` if a log cannot be copied, because it has batches that were never
-    /// published.
+    /// written out. Returns `None` if a log cannot be copied, because it has batches that were
+    /// never published.
     ///
     /// # Errors
     /// Closed, after [`LogSet::end_following`].

@@ -202,7 +202,8 @@ impl Db {
     /// The error after which writes are refused; closed, if the database is closed.
     pub fn wait_for_compactions(&self, timeout: Option<Duration>) -> Result<bool> {
         let background = &self.database()?.context.background;
-        let until = timeout.map(|timeout| Instant::now() + timeout);
+        // Without an end if it is too far away for the clock.
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
             if background.is_closing() {
                 return Err(Error::closed());

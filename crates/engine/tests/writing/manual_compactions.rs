@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tailwater::options::ColumnFamilyOptions;
 use tailwater::{
@@ -121,4 +122,22 @@ fn a_compaction_of_a_range_flushes_only_memtables_that_have_its_keys() {
     }
     db.compact_range(Some(b"a"), Some(b"b")).expect("a compaction");
     assert_eq!(entries(), "0");
+}
+
+/// Regression test: a timeout that no clock can add to the current time made the call panic.
+#[test]
+fn waiting_for_compactions_has_any_timeout() {
+    let disk = SimStorage::new(1);
+    let db = Db::open(PATH, &simulated(&disk, "level0_file_num_compaction_trigger=2"))
+        .expect("a database");
+    for timeout in [None, Some(Duration::ZERO), Some(Duration::MAX)] {
+        put(&db, "a", "value").expect("a put");
+        db.flush_all().expect("a flush");
+        put(&db, "a", "value").expect("a put");
+        db.flush_all().expect("a flush");
+        let all_ended = db.wait_for_compactions(timeout).expect("no error");
+        if timeout != Some(Duration::ZERO) {
+            assert!(all_ended && level_0(&db) < 2, "{timeout:?}");
+        }
+    }
 }

@@ -137,11 +137,20 @@ static void load_options(struct side* side, const int* n) {
   print(side, "%zu ", count);
   if (!error) {
     print(side, "%d ", CALL(options_get_max_open_files)(database));
-    for (size_t i = 0; i < count; i++) {
-      print(side, "%s %llu %d %d ", names[i],
-            (unsigned long long)CALL(options_get_target_file_size_base)(families[i]),
-            CALL(options_get_num_levels)(families[i]),
-            CALL(options_get_level0_file_num_compaction_trigger)(families[i]));
+    /* By name: RocksDB does not keep the order of their creation if a family was dropped. */
+    const char* last = "";
+    for (size_t done = 0; done < count; done++) {
+      size_t next = count;
+      for (size_t i = 0; i < count; i++) {
+        int is_later = strcmp(names[i], last) > 0;
+        if (is_later && (next == count || strcmp(names[i], names[next]) < 0)) next = i;
+      }
+      if (next == count) break;
+      last = names[next];
+      print(side, "%s %llu %d %d ", last,
+            (unsigned long long)CALL(options_get_target_file_size_base)(families[next]),
+            CALL(options_get_num_levels)(families[next]),
+            CALL(options_get_level0_file_num_compaction_trigger)(families[next]));
     }
     CALL(load_latest_options_destroy)(database, names, families, count);
   }

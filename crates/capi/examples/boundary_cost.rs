@@ -374,8 +374,7 @@ fn run(calls: &mut dyn Calls, workload: &str, keys: &[Key]) -> usize {
     }
 }
 
-/// Calls [`run`]; a function of its own, so that callgrind counts what happens in it and nothing
-/// else.
+/// Calls [`run`]. Not inlined, because callgrind counts only the instructions inside it.
 #[inline(never)]
 fn measured(calls: &mut dyn Calls, workload: &str, keys: &[Key]) -> usize {
     black_box(run(calls, workload, black_box(keys)))

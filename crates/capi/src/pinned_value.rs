@@ -1,8 +1,8 @@
 //! Values that are pinned in their blocks.
 //!
-//! Each has its own memory, because the program destroys them one by one. A thread keeps the memory
-//! of those that it destroys for those that it makes: to allocate and free it would cost more than
-//! all else between C and the engine.
+//! Each has its own memory, because the program destroys them one by one. A thread reuses the
+//! memory of the values it has destroyed: allocating and freeing it would cost more than everything
+//! else between C and the engine.
 
 use std::cell::Cell;
 use std::ffi::c_char;

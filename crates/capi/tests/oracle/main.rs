@@ -2,8 +2,8 @@
 //! compared, and at the end each library opens the other's database.
 //!
 //! The real library is the native part of `org.rocksdb:rocksdbjni`, which exports the C interface.
-//! Without Java or Maven, the test says so and is skipped. `TAILWATER_SEED` is the seed of the
-//! first sequence, and `TAILWATER_ROUNDS` multiplies the number of sequences; with 0, there is one.
+//! Without Java or Maven, the test reports that it was skipped. `TAILWATER_SEED` sets the seed of
+//! the first sequence, and `TAILWATER_ROUNDS` multiplies the number of sequences; 0 runs only one.
 
 #![expect(clippy::disallowed_methods, reason = "runs programs and writes scratch files")]
 

@@ -234,7 +234,7 @@ impl Background {
     }
 
     /// Prevents manual compactions until [`ManualCompactions::enable`] is called, and cancels those
-    /// that run. Waits for their end, unless the caller is part of one.
+    /// that run. With `waits`, waits for their end: a callback of a compaction must not.
     pub(crate) fn disable_manual_compactions(&self, waits: bool) {
         self.manual.disable();
         // Wakes those that wait for other compactions.

@@ -8,8 +8,8 @@
 //!
 //! If the LOCK of a directory is removed or replaced, another process can lock a new LOCK, and use
 //! the same file numbers. So the guard also checks, before it changes anything in a directory, that
-//! all locks are in place. If a LOCK was removed and CURRENT, too, somebody removed the files of
-//! the database, and nobody has opened another one there: then the process goes on with the files
+//! all locks are in place. If both LOCK and CURRENT were removed, somebody removed the files of the
+//! database, and nobody has opened another one there: the process then continues with the files
 //! that it has open, as RocksDB does.
 
 use std::fmt;

@@ -6,12 +6,13 @@
 //! real disk ([`posix`]) and, with the feature `sim`, a simulated one (module `sim`), which fails,
 //! tears and loses writes on demand.
 //!
-//! [`stream`] reads and writes files from beginning to end with several requests in flight. It uses
-//! aligned memory from bounded pools ([`buffer`]), a rate limit ([`pace`]), and a limit on its
-//! requests in flight while users wait for the device ([`foreground`]). [`kernel`] reports the
-//! effects on the page cache, the device and the processors. Time ([`clock`]) and threads
-//! ([`thread`]) also come only from this crate. [`sizing`] decides the capacity of caches that
-//! adapt their size, and [`descriptors`] divides the process's file descriptors.
+//! [`in_flight`] makes reads that complete later. [`stream`] reads and writes files from beginning
+//! to end with several requests in flight. It uses aligned memory from bounded pools ([`buffer`]),
+//! a rate limit ([`pace`]), and a limit on its requests in flight while users wait for the device
+//! ([`foreground`]). [`kernel`] reports the effects on the page cache, the device and the
+//! processors. Time ([`clock`]) and threads ([`thread`]) also come only from this crate. [`sizing`]
+//! decides the capacity of caches that adapt their size, and [`descriptors`] divides the process's
+//! file descriptors.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("tailwater-io supports Linux only");
@@ -24,11 +25,13 @@ pub mod foreground;
 mod forward;
 mod histogram;
 mod host;
+pub mod in_flight;
 pub mod kernel;
 pub mod pace;
 pub mod posix;
 pub mod probe;
 pub mod purpose;
+pub mod rings;
 mod shards;
 pub mod shared_memory;
 #[cfg(any(test, feature = "sim"))]
@@ -48,8 +51,8 @@ pub use histogram::Latencies;
 pub use host::{boot_id, host_name, release_free_memory};
 pub use purpose::{IoMode, Purpose};
 pub use shared_memory::SharedMemory;
-pub use statistics::Statistics;
+pub use statistics::{ReadTime, Statistics};
 pub use storage::{
     Capabilities, Create, DirectIo, DirectoryEntry, FileIdentity, FileLock, FileMetadata,
-    ListedEntry, ReadFile, Storage, WriteFile,
+    ListedEntry, ReadFile, RingAccess, Storage, WriteFile,
 };

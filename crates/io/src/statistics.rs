@@ -13,6 +13,16 @@ use crate::histogram::{Histogram, Latencies};
 use crate::purpose::Purpose;
 use crate::shards::{SHARDS, shard_of_this_thread};
 
+/// The duration of a read, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadTime {
+    /// The read was the only one that its caller had in flight.
+    Alone(u64),
+    /// The read was one of several that its caller had in flight. The duration includes the time in
+    /// which it waited behind the others.
+    InBatch(u64),
+}
+
 /// The statistics of one [`crate::Storage`]. Only successful calls are counted. Safe to use from
 /// any thread.
 #[derive(Debug, Default)]
@@ -68,12 +78,15 @@ impl Statistics {
         self.counters(purpose).opens.fetch_add(1, Relaxed);
     }
 
-    /// Counts a read of `bytes` that took `duration_ns`.
-    pub fn record_read(&self, purpose: Purpose, bytes: u64, duration_ns: u64) {
+    /// Counts a read of `bytes`.
+    pub fn record_read(&self, purpose: Purpose, bytes: u64, time: ReadTime) {
+        let (ReadTime::Alone(duration_ns) | ReadTime::InBatch(duration_ns)) = time;
         let counters = self.counters(purpose);
         counters.reads.record(duration_ns);
         counters.read_bytes.fetch_add(bytes, Relaxed);
-        if matches!(purpose, Purpose::UserRead | Purpose::UserBlobRead) {
+        if matches!(purpose, Purpose::UserRead | Purpose::UserBlobRead)
+            && matches!(time, ReadTime::Alone(_))
+        {
             self.foreground.record(bytes, duration_ns);
         }
     }
@@ -145,7 +158,7 @@ mod tests {
                 scope.spawn(|| {
                     for step in 0..1000 {
                         statistics.record_open(Purpose::Wal);
-                        statistics.record_read(Purpose::UserRead, 10, step);
+                        statistics.record_read(Purpose::UserRead, 10, ReadTime::Alone(step));
                         statistics.record_write(Purpose::Wal, 7, step);
                         statistics.record_sync(Purpose::Wal, step);
                     }

@@ -24,7 +24,8 @@ use std::sync::Arc;
 
 use crate::buffer::{ALIGNMENT, AlignedBuffer};
 use crate::purpose::{IoMode, Purpose};
-use crate::statistics::Statistics;
+use crate::rings::Rings;
+use crate::statistics::{ReadTime, Statistics};
 use crate::{Error, Operation, Result};
 
 /// Whether [`Storage::create`] creates a missing file, and whether it accepts an existing one.
@@ -313,17 +314,31 @@ pub trait ReadFile: Debug + Send + Sync {
         ALIGNMENT
     }
 
-    /// Returns the file's descriptor if streams ([`crate::stream`]) may read through it with
-    /// io_uring, without calling [`Self::read_at`]. The stream then reports each read to
-    /// [`Self::was_read`].
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+    /// Like [`Self::read_at`], for one of several reads that its caller has in flight. The read
+    /// waits at the device behind the others, so its duration does not show harm done by background
+    /// work ([`crate::Foreground`]).
+    fn read_in_batch_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
+        self.read_at(buffer, offset, purpose)
+    }
+
+    /// Returns the file's descriptor and the rings through which it may be read with io_uring
+    /// ([`crate::in_flight`]), without calling [`Self::read_at`]. Each such read is then reported
+    /// to [`Self::was_read`].
+    fn ring_access(&self) -> Option<RingAccess<'_>> {
         None
     }
 
-    /// Called after `count` bytes at `offset` were read through [`Self::descriptor`]. Does what
+    /// Called after `count` bytes at `offset` were read through [`Self::ring_access`]. Does what
     /// [`Self::read_at`] does after a read: updates the statistics and, if the mode requires it,
     /// drops the pages from the page cache.
-    fn was_read(&self, _offset: u64, _count: usize, _purpose: Purpose, _duration_ns: u64) {}
+    fn was_read(&self, _offset: u64, _count: usize, _purpose: Purpose, _time: ReadTime) {}
+
+    /// Called when one thread makes `waiting` requests, one at a time. Returns which of them it
+    /// makes next, as an index below `waiting`. A simulated disk answers at random, so that
+    /// requests complete in any order.
+    fn next_of_waiting(&self, _waiting: usize) -> usize {
+        0
+    }
 
     /// Advises the system that reads will be random, so that it does not read ahead. A failure is
     /// ignored.
@@ -462,6 +477,15 @@ pub trait WriteFile: Debug + Send + Sync {
     }
 }
 
+/// The means to read a file with io_uring.
+#[derive(Debug, Clone, Copy)]
+pub struct RingAccess<'a> {
+    /// The open file.
+    pub descriptor: BorrowedFd<'a>,
+    /// The rings of the file's storage.
+    pub rings: &'a Arc<Rings>,
+}
+
 /// Reads until at least `enough` bytes are read, the file ends or a read fails. Returns the number
 /// of bytes read, which may exceed `enough` up to the buffer's length, and the error if a read
 /// failed.
@@ -472,22 +496,23 @@ pub(crate) fn read_as_far_as_possible<F: ReadFile + ?Sized>(
     offset: u64,
     purpose: Purpose,
 ) -> (usize, Option<Error>) {
-    read_on_as_far_as_possible(file, buffer, 0, enough, offset, purpose)
+    let read_at = |part: &mut [u8], at| file.read_at(part, at, purpose);
+    read_on_as_far_as_possible(file, buffer, 0, enough, offset, read_at)
 }
 
 /// Continues [`read_as_far_as_possible`] if the first `done` bytes of `buffer` have already been
-/// read.
+/// read. Reads with `read_at`, which is given a part of the buffer and its offset in the file.
 pub(crate) fn read_on_as_far_as_possible<F: ReadFile + ?Sized>(
     file: &F,
     buffer: &mut [u8],
     mut done: usize,
     enough: usize,
     offset: u64,
-    purpose: Purpose,
+    mut read_at: impl FnMut(&mut [u8], u64) -> Result<usize>,
 ) -> (usize, Option<Error>) {
     while done < enough {
         let resume = resume_at(done, file.mode(), file.alignment());
-        match file.read_at(&mut buffer[resume..], offset + resume as u64, purpose) {
+        match read_at(&mut buffer[resume..], offset + resume as u64) {
             Ok(count) if resume + count > done => done = resume + count,
             Ok(0) => break,
             Ok(_) => return (done, stuck_before_the_end(file, offset + done as u64).err()),

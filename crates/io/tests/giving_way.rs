@@ -13,7 +13,7 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::stream::{
     ReaderOptions, SequentialReader, SequentialWriter, Workers, WriterOptions,
 };
-use tailwater_io::{IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
+use tailwater_io::{IoMode, Purpose, ReadFile, ReadTime, Result, Storage, WriteFile};
 
 /// Simulates users' reads by recording their durations in a [`Foreground`].
 struct Users {
@@ -236,7 +236,7 @@ fn a_writer_waits_for_each_write_while_users_wait() {
 fn depth_after_reads(disk: &SimStorage, purpose: Purpose, duration_ns: u64) -> usize {
     let statistics = disk.statistics();
     for _ in 0..4 {
-        (0..10).for_each(|_| statistics.record_read(purpose, 4096, duration_ns));
+        (0..10).for_each(|_| statistics.record_read(purpose, 4096, ReadTime::Alone(duration_ns)));
         disk.clock().advance(10_000_000);
         statistics.foreground().depth(8, 0, true);
     }

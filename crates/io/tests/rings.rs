@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::{ErrorKind, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
@@ -11,8 +11,12 @@ use std::time::Duration;
 
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::posix::PosixStorage;
+use tailwater_io::rings::Rings;
 use tailwater_io::stream::{ReaderOptions, RequestPath, SequentialReader, Workers};
-use tailwater_io::{Create, IoMode, Operation, Purpose, ReadFile, Result, Storage};
+use tailwater_io::{
+    Create, DescriptorBudget, IoMode, Operation, Purpose, ReadFile, ReadTime, Result, RingAccess,
+    Storage,
+};
 
 const READ: Purpose = Purpose::CompactionRead;
 
@@ -30,6 +34,7 @@ fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
 struct Elsewhere {
     bytes: Vec<u8>,
     descriptor: OwnedFd,
+    rings: Arc<Rings>,
     /// Number of bytes read by ordinary reads. `by_ring` counts the bytes read through the ring.
     plainly: AtomicU64,
     by_ring: AtomicU64,
@@ -38,7 +43,8 @@ struct Elsewhere {
 impl Elsewhere {
     fn new(bytes: &[u8], descriptor: impl Into<OwnedFd>) -> Arc<Self> {
         let (plainly, by_ring) = (AtomicU64::new(0), AtomicU64::new(0));
-        Arc::new(Self { bytes: bytes.to_vec(), descriptor: descriptor.into(), plainly, by_ring })
+        let (descriptor, rings) = (descriptor.into(), Rings::new(&DescriptorBudget::new(100)));
+        Arc::new(Self { bytes: bytes.to_vec(), descriptor, rings, plainly, by_ring })
     }
 
     fn counts(&self) -> (u64, u64) {
@@ -67,11 +73,11 @@ impl ReadFile for Elsewhere {
         IoMode::Buffered
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.descriptor.as_fd())
+    fn ring_access(&self) -> Option<RingAccess<'_>> {
+        Some(RingAccess { descriptor: self.descriptor.as_fd(), rings: &self.rings })
     }
 
-    fn was_read(&self, _offset: u64, count: usize, _purpose: Purpose, _duration_ns: u64) {
+    fn was_read(&self, _offset: u64, count: usize, _purpose: Purpose, _time: ReadTime) {
         self.by_ring.fetch_add(count as u64, SeqCst);
     }
 }

@@ -10,8 +10,9 @@ use rustix::io::retry_on_intr;
 use super::system;
 use crate::clock::monotonic_ns;
 use crate::purpose::{IoMode, Purpose};
-use crate::statistics::Statistics;
-use crate::storage::{ReadFile, WriteFile, resume_at};
+use crate::rings::Rings;
+use crate::statistics::{ReadTime, Statistics};
+use crate::storage::{ReadFile, RingAccess, WriteFile, resume_at};
 use crate::{Error, Operation, Result};
 
 /// An open file: its descriptor, and what is needed for its errors and statistics.
@@ -20,8 +21,8 @@ pub(super) struct PosixFile {
     pub(super) descriptor: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) mode: IoMode,
-    /// Whether reads of this file may use io_uring.
-    pub(super) rings: bool,
+    /// The rings through which this file may be read; `None` if it must not be read with io_uring.
+    pub(super) rings: Option<Arc<Rings>>,
     /// Alignment of direct transfers, in bytes.
     pub(super) alignment: usize,
     pub(super) statistics: Arc<Statistics>,
@@ -81,6 +82,18 @@ impl PosixFile {
         Ok(())
     }
 
+    /// Reads, and returns the number of bytes read and the duration in nanoseconds.
+    fn timed_read(&self, buffer: &mut [u8], offset: u64) -> Result<(usize, u64)> {
+        let started = monotonic_ns();
+        let descriptor = self.descriptor.as_fd();
+        let count = retry_on_intr(|| match self.mode {
+            IoMode::Uncached => system::read_uncached(descriptor, &mut *buffer, offset),
+            _ => rustix::io::pread(descriptor, &mut *buffer, offset),
+        })
+        .map_err(|error| Error::at(Operation::Read, &self.path, offset, error))?;
+        Ok((count, monotonic_ns() - started))
+    }
+
     /// In [`IoMode::DropBehind`], drops from the page cache the pages that contain the bytes just
     /// read.
     fn drop_behind_read(&self, offset: u64, count: u64) {
@@ -104,24 +117,25 @@ impl ReadFile for PosixFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
-        let started = monotonic_ns();
-        let descriptor = self.descriptor.as_fd();
-        let count = retry_on_intr(|| match self.mode {
-            IoMode::Uncached => system::read_uncached(descriptor, &mut *buffer, offset),
-            _ => rustix::io::pread(descriptor, &mut *buffer, offset),
-        })
-        .map_err(|error| Error::at(Operation::Read, &self.path, offset, error))?;
-        self.was_read(offset, count, purpose, monotonic_ns() - started);
+        let (count, duration_ns) = self.timed_read(buffer, offset)?;
+        self.was_read(offset, count, purpose, ReadTime::Alone(duration_ns));
         Ok(count)
     }
 
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.rings.then(|| self.descriptor.as_fd())
+    fn read_in_batch_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
+        let (count, duration_ns) = self.timed_read(buffer, offset)?;
+        self.was_read(offset, count, purpose, ReadTime::InBatch(duration_ns));
+        Ok(count)
     }
 
-    fn was_read(&self, offset: u64, count: usize, purpose: Purpose, duration_ns: u64) {
+    fn ring_access(&self) -> Option<RingAccess<'_>> {
+        let descriptor = self.descriptor.as_fd();
+        self.rings.as_ref().map(|rings| RingAccess { descriptor, rings })
+    }
+
+    fn was_read(&self, offset: u64, count: usize, purpose: Purpose, time: ReadTime) {
         self.drop_behind_read(offset, count as u64);
-        self.statistics.record_read(purpose, count as u64, duration_ns);
+        self.statistics.record_read(purpose, count as u64, time);
     }
 
     fn length(&self) -> Result<u64> {

@@ -14,9 +14,10 @@ use super::lock::{PosixLock, file_identity, is_held};
 use super::system;
 use crate::buffer::ALIGNMENT;
 use crate::clock::monotonic_ns;
-use crate::descriptors::with_relief;
+use crate::descriptors::{DescriptorBudget, with_relief};
 use crate::kernel::{Device, System};
 use crate::purpose::{IoMode, Purpose};
+use crate::rings::Rings;
 use crate::statistics::Statistics;
 use crate::storage::{
     Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, ListedEntry,
@@ -44,13 +45,15 @@ impl Permissions {
 #[derive(Debug, Clone)]
 pub struct PosixStorage {
     statistics: Arc<Statistics>,
-    without_rings: bool,
+    /// The rings for reads with io_uring; `None` if files must not be read with io_uring.
+    rings: Option<Arc<Rings>>,
     permissions: Permissions,
 }
 
 impl Default for PosixStorage {
     fn default() -> Self {
-        Self { statistics: Arc::default(), without_rings: false, permissions: Permissions::SHARED }
+        let rings = Some(Rings::new(&DescriptorBudget::of_process()));
+        Self { statistics: Arc::default(), rings, permissions: Permissions::SHARED }
     }
 }
 
@@ -67,10 +70,16 @@ impl PosixStorage {
         Self { permissions: Permissions::PRIVATE, ..Self::default() }
     }
 
-    /// Creates a storage whose streams never use io_uring. The streams of [`PosixStorage::new`] use
-    /// it if the kernel allows it ([`crate::stream`]).
+    /// Creates a storage whose files are never read with io_uring. Those of [`PosixStorage::new`]
+    /// are if the kernel allows it ([`crate::in_flight`]).
     pub fn without_io_uring() -> Self {
-        Self { without_rings: true, ..Self::default() }
+        Self { rings: None, ..Self::default() }
+    }
+
+    /// Returns whether several reads in flight use io_uring. The first call finds out by setting up
+    /// a ring.
+    pub fn uses_io_uring(&self) -> bool {
+        self.rings.as_ref().is_some_and(|rings| rings.are_allowed())
     }
 
     /// Returns whether the lock that [`Storage::lock`] takes on a file is held. Neither takes the
@@ -105,7 +114,7 @@ impl PosixStorage {
         self.statistics.record_open(purpose);
         let statistics = Arc::clone(&self.statistics);
         let path = path.to_owned();
-        let rings = !self.without_rings;
+        let rings = self.rings.clone();
         let durable_writes = OnceLock::new();
         Ok(PosixFile {
             descriptor,

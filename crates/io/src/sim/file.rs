@@ -12,6 +12,7 @@ use super::namespace::{FileId, Node};
 use super::state::{DeviceTimes, Machine, State, Verdict};
 use crate::buffer::AlignedBuffer;
 use crate::purpose::{IoMode, Purpose};
+use crate::statistics::ReadTime;
 use crate::storage::{FileLock, ReadFile, WriteFile};
 use crate::{Error, Operation, Result};
 
@@ -177,8 +178,12 @@ impl ReadFile for SimFile {
         let count = self
             .read(buffer, offset, purpose)
             .map_err(|error| Error::at(Operation::Read, &self.path, offset, error))?;
-        self.shared.statistics.record_read(purpose, count as u64, 0);
+        self.shared.statistics.record_read(purpose, count as u64, ReadTime::Alone(0));
         Ok(count)
+    }
+
+    fn next_of_waiting(&self, waiting: usize) -> usize {
+        if waiting > 1 { self.state().random_index(waiting) } else { 0 }
     }
 
     fn length(&self) -> Result<u64> {

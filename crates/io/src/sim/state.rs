@@ -283,6 +283,11 @@ impl State {
         if direct { part - part % self.alignment } else { part }
     }
 
+    /// Returns a random index below `count`.
+    pub(super) fn random_index(&mut self, count: usize) -> usize {
+        self.random.usize(..count)
+    }
+
     pub(super) fn random_seed(&mut self) -> u64 {
         self.random.u64(..)
     }

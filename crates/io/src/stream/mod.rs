@@ -4,14 +4,10 @@
 //! both. The memory of a stream is bounded: its number of buffers is limited, and all of them come
 //! from a [`crate::buffer::BufferPool`].
 //!
-//! A reader submits its requests to io_uring if that is allowed and the file has a descriptor; then
-//! no thread besides the caller's is needed. Otherwise threads of [`Workers`] make the requests,
-//! or the caller's thread makes them one at a time ([`RequestPath`]). `TAILWATER_IO_URING=off` in
-//! the environment disables io_uring for all storages, and
-//! [`crate::posix::PosixStorage::without_io_uring`] creates a storage that does not use it. A
-//! writer's requests are made by a thread of [`Workers`] or by the caller. Writers do not use
-//! io_uring: the kernel hands a write past the end of a file to a kernel thread, and more than one
-//! write in flight gains nothing.
+//! A reader's requests are [in flight](crate::in_flight) while the caller works. A writer's
+//! requests are made by a thread of [`Workers`] or by the caller. Writers do not use io_uring: the
+//! kernel hands a write past the end of a file to a kernel thread, and more than one write in
+//! flight gains nothing.
 //!
 //! # Ownership
 //! A request owns its buffer and a reference to its file from its submission until its call has
@@ -19,16 +15,11 @@
 //! calls that are running.
 
 mod reader;
-mod requests;
-mod ring;
 mod span;
-mod threads;
-mod workers;
 mod writer;
 
+pub use crate::in_flight::{RequestPath, Workers};
 pub use reader::{ReaderOptions, SequentialReader};
-pub use requests::RequestPath;
-pub use workers::Workers;
 pub use writer::{SequentialWriter, WriterOptions};
 
 use std::io;
@@ -36,13 +27,6 @@ use std::path::Path;
 
 use crate::buffer::{BufferPool, PooledBuffer};
 use crate::{Error, Operation, Result};
-
-/// Returns whether streams that read ahead use io_uring in this process. Only files with a
-/// descriptor are read through io_uring; those of a simulated disk have none. The first call finds
-/// out by setting up a ring.
-pub fn uses_io_uring() -> bool {
-    ring::is_allowed()
-}
 
 /// Takes up to `count` buffers from a pool: as many as are free now. This function fails if no
 /// buffer is free. It never waits, so streams that share a pool cannot deadlock.

@@ -5,13 +5,12 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::requests::{RequestPath, Requests};
-use super::span::{Chunk, Plan, Source};
+use super::span::{Plan, Source};
 use super::take_buffers;
-use super::workers::Workers;
 use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer};
 use crate::clock::monotonic_ns;
 use crate::foreground::Foreground;
+use crate::in_flight::{CompletedRead, RequestPath, Requests, Workers};
 use crate::purpose::Purpose;
 use crate::storage::ReadFile;
 use crate::{Error, Operation, Result};
@@ -57,8 +56,8 @@ pub struct SequentialReader {
     source: Arc<Source>,
     requests: Requests,
     /// Chunks that have arrived but that the caller has not reached yet, by index.
-    ready: BTreeMap<u64, Chunk>,
-    current: Option<Chunk>,
+    ready: BTreeMap<u64, CompletedRead>,
+    current: Option<CompletedRead>,
     /// Unused buffers. Every buffer is here, in `requests`, in `ready` or in `current`.
     free: Vec<PooledBuffer>,
     /// Number of buffers that the stream owns.
@@ -270,7 +269,7 @@ impl SequentialReader {
     /// `wanted` (offsets in the file). Wanted bytes after the end of the chunk are left out.
     fn part(&mut self, index: u64, wanted: Range<u64>) -> Result<Range<usize>> {
         let chunk = match self.current.take() {
-            Some(chunk) if chunk.index == index => chunk,
+            Some(chunk) if chunk.number == index => chunk,
             other => {
                 self.free.extend(other.map(|chunk| chunk.buffer));
                 self.fetch(index)
@@ -289,7 +288,7 @@ impl SequentialReader {
     }
 
     /// Waits for chunk `index` and returns it. Releases all earlier chunks.
-    fn fetch(&mut self, index: u64) -> Chunk {
+    fn fetch(&mut self, index: u64) -> CompletedRead {
         if index < self.given {
             // The caller already received chunk `index`, but its buffer was released when a later
             // chunk failed. Request chunk `index` again.
@@ -312,10 +311,10 @@ impl SequentialReader {
                 self.ahead = (self.ahead + 1).min(self.depth);
                 self.take_more_buffers();
             }
-            if chunk.index < index {
+            if chunk.number < index {
                 self.free.push(chunk.buffer);
             } else {
-                self.ready.insert(chunk.index, chunk);
+                self.ready.insert(chunk.number, chunk);
             }
         }
     }
@@ -343,17 +342,17 @@ impl SequentialReader {
         {
             self.under_way -= 1;
             self.count_ended(1);
-            if chunk.index + 1 < self.given {
+            if chunk.number + 1 < self.given {
                 self.free.push(chunk.buffer);
             } else {
-                self.ready.insert(chunk.index, chunk);
+                self.ready.insert(chunk.number, chunk);
             }
         }
     }
 
     /// Waits until a request ends. At least one must be in flight.
-    fn wait(&mut self) -> Chunk {
-        let chunk = self.requests.wait(&self.source);
+    fn wait(&mut self) -> CompletedRead {
+        let chunk = self.requests.wait();
         self.under_way -= 1;
         self.count_ended(1);
         chunk
@@ -391,13 +390,14 @@ impl SequentialReader {
             && self.under_way < depth
             && let Some(buffer) = self.free.pop()
         {
-            self.requests.submit(&self.source, self.next, buffer);
+            self.requests.submit(self.source.request(self.next), buffer);
             self.next += 1;
             self.under_way += 1;
             if let Some(foreground) = self.foreground_of_requests() {
                 foreground.began(1);
             }
         }
+        self.requests.begin();
     }
 
     /// Quiesces the stream: cancels or waits for all requests, and frees every buffer.

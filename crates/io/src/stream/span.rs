@@ -1,12 +1,11 @@
-//! Divides a span of a file into requests, and makes single requests.
+//! Divides a span of a file into requests.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::Error;
-use crate::buffer::PooledBuffer;
+use crate::in_flight::ReadRequest;
 use crate::purpose::Purpose;
-use crate::storage::{ReadFile, read_on_as_far_as_possible};
+use crate::storage::ReadFile;
 
 /// The requests that cover a span, in order of their offsets and numbered from 0. All begin and end
 /// at aligned offsets and have the same size, except the last one, which may be shorter.
@@ -59,40 +58,18 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Makes request `index` with read calls on this thread. Afterwards `buffer` holds the bytes
-    /// read, up to the end of the file or to the returned error.
-    pub(super) fn read(&self, index: u64, buffer: &mut PooledBuffer) -> Option<Error> {
-        self.read_on(index, buffer, 0)
-    }
-
-    /// Continues request `index` on this thread, after `done` of its bytes have been read into
-    /// `buffer`.
-    pub(super) fn read_on(
-        &self,
-        index: u64,
-        buffer: &mut PooledBuffer,
-        done: usize,
-    ) -> Option<Error> {
-        let (range, enough) = (self.plan.range(index), self.enough(index));
-        buffer.set_length((range.end - range.start) as usize);
-        let (file, begin, purpose) = (&*self.file, range.start, self.purpose);
-        let (count, error) = read_on_as_far_as_possible(file, buffer, done, enough, begin, purpose);
-        buffer.set_length(count);
-        error
-    }
-
-    /// Returns how many bytes of a request lie before the end of the span to read. The last request
-    /// extends past that end to an aligned offset, but its read may stop after these bytes.
-    fn enough(&self, index: u64) -> usize {
+    /// Returns the request with this index, which is also its number. The last request extends past
+    /// the end of the span to an aligned offset, but its read may stop at that end.
+    pub(super) fn request(&self, index: u64) -> ReadRequest {
         let range = self.plan.range(index);
-        (range.end.min(self.plan.end) - range.start) as usize
+        ReadRequest {
+            number: index,
+            file: Arc::clone(&self.file),
+            offset: range.start,
+            length: (range.end - range.start) as usize,
+            enough: (range.end.min(self.plan.end) - range.start) as usize,
+            purpose: self.purpose,
+            in_batch: true,
+        }
     }
-}
-
-/// The result of a request. `buffer` holds the bytes up to the end of the file, or up to the error.
-#[derive(Debug)]
-pub(super) struct Chunk {
-    pub(super) index: u64,
-    pub(super) buffer: PooledBuffer,
-    pub(super) error: Option<Error>,
 }

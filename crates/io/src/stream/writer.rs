@@ -5,9 +5,9 @@ use std::ops::Range;
 use std::sync::{Arc, MutexGuard};
 
 use super::take_buffers;
-use super::workers::Workers;
 use crate::buffer::{BufferPool, PooledBuffer, align_down};
 use crate::foreground::Foreground;
+use crate::in_flight::Workers;
 use crate::pace::{Priority, RateLimiter};
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::WriteFile;

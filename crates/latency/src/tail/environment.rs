@@ -6,7 +6,6 @@ use std::path::Path;
 use serde::Serialize;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::probe::DeviceProbe;
-use tailwater_io::stream::uses_io_uring;
 
 use crate::experiment::environment;
 use crate::failure::Failure;
@@ -34,7 +33,11 @@ impl Environment {
             version: env!("CARGO_PKG_VERSION"),
             memory_limit,
             is_limited,
-            reads_ahead_by: if uses_io_uring() { "io_uring" } else { "threads" },
+            reads_ahead_by: if PosixStorage::new().uses_io_uring() {
+                "io_uring"
+            } else {
+                "threads"
+            },
             environment: environment(directory).into_iter().collect(),
         }
     }

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use tailwater_io::descriptors::{Claim, DescriptorBudget, Exhausted, KeepsFilesOpen, Share};
-use tailwater_io::{Create, IoMode, Purpose, ReadFile, WriteFile};
+use tailwater_io::{Create, IoMode, Purpose, ReadFile, ReadTime, RingAccess, WriteFile};
 
 use super::cursor::Cursors;
 use super::files::{ReadAccess, SegmentFiles};
@@ -226,6 +226,15 @@ impl ReadFile for ClaimedFile {
         self.file.read_at(buffer, offset, purpose)
     }
 
+    fn read_in_batch_at(
+        &self,
+        buffer: &mut [u8],
+        offset: u64,
+        purpose: Purpose,
+    ) -> tailwater_io::Result<usize> {
+        self.file.read_in_batch_at(buffer, offset, purpose)
+    }
+
     fn length(&self) -> tailwater_io::Result<u64> {
         self.file.length()
     }
@@ -242,12 +251,16 @@ impl ReadFile for ClaimedFile {
         self.file.alignment()
     }
 
-    fn descriptor(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
-        self.file.descriptor()
+    fn next_of_waiting(&self, waiting: usize) -> usize {
+        self.file.next_of_waiting(waiting)
     }
 
-    fn was_read(&self, offset: u64, count: usize, purpose: Purpose, duration_ns: u64) {
-        self.file.was_read(offset, count, purpose, duration_ns);
+    fn ring_access(&self) -> Option<RingAccess<'_>> {
+        self.file.ring_access()
+    }
+
+    fn was_read(&self, offset: u64, count: usize, purpose: Purpose, time: ReadTime) {
+        self.file.was_read(offset, count, purpose, time);
     }
 
     fn advise_random(&self) {

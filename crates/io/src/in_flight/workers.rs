@@ -56,7 +56,7 @@ impl Workers {
     }
 
     /// Submits a job. The job must not wait for another job, which might never get a thread.
-    pub(super) fn submit(&self, job: impl FnOnce() + Send + 'static) {
+    pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         let job = Box::new(job);
         self.queue.jobs.lock().waiting.push_back(job);
         self.queue.changed.notify_one();

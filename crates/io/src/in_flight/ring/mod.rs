@@ -1,7 +1,7 @@
 //! Requests that the kernel executes asynchronously: io_uring.
 //!
-//! The thread that reads from the stream submits them and reaps their completions, so no other
-//! thread has to wake up. If the kernel reads fewer bytes than requested, or returns a request
+//! The thread that wants the bytes submits them and reaps their completions, so no other thread has
+//! to wake up. If the kernel reads fewer bytes than requested, or returns a request
 //! without executing it, that thread completes the request with ordinary read calls.
 //!
 //! # Ownership
@@ -22,23 +22,22 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
+use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use io_uring::{IoUring, opcode, types};
+use io_uring::{opcode, types};
 use rustix::io::Errno;
 
-use super::span::{Chunk, Source};
+use super::request::{CompletedRead, ReadRequest};
 use crate::buffer::PooledBuffer;
 use crate::clock::monotonic_ns;
 use crate::posix::system::RWF_DONTCACHE;
 use crate::purpose::IoMode;
+use crate::rings::{PooledRing, Rings};
+use crate::statistics::ReadTime;
 use crate::{Error, Operation};
-
-/// Size of the submission queue: maximum number of requests submitted in one call. More may be in
-/// flight.
-const ENTRIES: u32 = 8;
 
 /// Number of consecutive transient errors of `io_uring_enter` after which a ring is given up. With
 /// a pause of [`REST`] after each, this takes about a second.
@@ -53,16 +52,14 @@ const LOOKS_MAX: u32 = 60_000;
 /// gets no new requests, but some of its requests may still be in flight.
 const REST: Duration = Duration::from_millis(1);
 
-/// Environment variable. The value `off` disables io_uring for all streams.
-const SWITCH: &str = "TAILWATER_IO_URING";
-
-/// The requests of one stream, submitted to a ring of its own.
-pub(super) struct RingRequests {
-    ring: IoUring,
+/// The requests of one queue, submitted to a ring that only this queue uses.
+pub(crate) struct RingRequests {
+    /// The ring, which dropping `self` returns to its pool, or closes if it was given up.
+    ring: ManuallyDrop<PooledRing>,
     /// The submitted requests, by their numbers, which are assigned in the order of submission.
     pending: BTreeMap<u64, PendingRequest>,
     next_number: u64,
-    /// Completed requests that the stream has not taken yet.
+    /// Completed requests that the caller has not taken yet.
     done: VecDeque<(PendingRequest, Result<usize, Errno>)>,
     /// Requests that the kernel had not accepted when the ring was given up, and those made after
     /// that. They are made with ordinary read calls.
@@ -76,60 +73,16 @@ pub(super) struct RingRequests {
 }
 
 struct PendingRequest {
-    index: u64,
-    /// Keeps the file open while the kernel reads from it.
-    source: Arc<Source>,
+    /// The request, which keeps its file open while the kernel reads from it.
+    request: ReadRequest,
     buffer: PooledBuffer,
     submitted_ns: u64,
 }
 
-/// Returns whether the kernel has io_uring and lets this process use it. Containers often forbid
-/// it.
-pub(super) fn is_allowed() -> bool {
-    static ALLOWED: OnceLock<bool> = OnceLock::new();
-    if let Some(allowed) = ALLOWED.get() {
-        return *allowed;
-    }
-    let is_off = std::env::var_os(SWITCH).is_some_and(|value| value == "off");
-    let allowed = match build() {
-        _ if is_off => false,
-        // Out of file descriptors. A later attempt may succeed, so the result is not remembered.
-        Err(error) if is_out_of_descriptors(&error) => return false,
-        built => built.is_ok_and(answers),
-    };
-    *ALLOWED.get_or_init(|| allowed)
-}
-
-fn is_out_of_descriptors(error: &io::Error) -> bool {
-    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
-}
-
-/// Returns whether a request completes on this ring. A system call filter may allow
-/// `io_uring_setup` but forbid `io_uring_enter`.
-fn answers(mut ring: IoUring) -> bool {
-    // SAFETY: the entry, a no-op, refers to no memory.
-    let pushed = unsafe { ring.submission().push(&opcode::Nop::new().build()) };
-    pushed.is_ok() && ring.submit_and_wait(1).is_ok() && ring.completion().next().is_some()
-}
-
-fn build() -> io::Result<IoUring> {
-    // With `COOP_TASKRUN` the kernel does not interrupt the thread to post completions; they are
-    // posted when the thread next enters the kernel, which it does anyway.
-    match IoUring::builder().setup_coop_taskrun().build(ENTRIES) {
-        // Linux before 5.19 does not have the flag `COOP_TASKRUN`.
-        Err(error) if error.kind() == io::ErrorKind::InvalidInput => IoUring::new(ENTRIES),
-        built => built,
-    }
-}
-
 impl RingRequests {
-    /// Creates a ring; `None` if io_uring is not allowed, or creating the ring fails.
-    pub(super) fn new() -> Option<Self> {
-        if !is_allowed() {
-            return None;
-        }
-        Some(Self {
-            ring: build().ok()?,
+    pub(super) fn new(ring: PooledRing) -> Self {
+        Self {
+            ring: ManuallyDrop::new(ring),
             pending: BTreeMap::new(),
             next_number: 0,
             done: VecDeque::new(),
@@ -137,36 +90,39 @@ impl RingRequests {
             refusals: 0,
             is_given_up: false,
             polls_left: LOOKS_MAX,
-        })
+        }
     }
 
-    /// Submits a request. If its file has no descriptor ([`crate::ReadFile::descriptor`]), the
-    /// request is made with an ordinary read call.
-    pub(super) fn submit(&mut self, source: &Arc<Source>, index: u64, mut buffer: PooledBuffer) {
-        let range = source.plan.range(index);
-        let length = (range.end - range.start) as usize;
-        buffer.set_length(length);
-        let (source, submitted_ns) = (Arc::clone(source), monotonic_ns());
-        let request = PendingRequest { index, source, buffer, submitted_ns };
+    /// Whether the ring belongs to this pool and still accepts requests.
+    pub(super) fn is_of(&self, rings: &Arc<Rings>) -> bool {
+        !self.is_given_up && self.ring.is_of(rings)
+    }
+
+    /// Adds a request to the submission queue. If its file has no descriptor
+    /// ([`crate::ReadFile::ring_access`]), the request is made with an ordinary read call.
+    pub(super) fn submit(&mut self, request: ReadRequest, mut buffer: PooledBuffer) {
+        buffer.set_length(request.length);
+        let pending = PendingRequest { request, buffer, submitted_ns: monotonic_ns() };
         if self.is_given_up {
-            self.left.push_back(request);
+            self.left.push_back(pending);
             return;
         }
         let number = self.next_number;
-        let request = self.pending.entry(number).or_insert(request);
+        let PendingRequest { request, buffer, .. } = self.pending.entry(number).or_insert(pending);
         // With descriptor -1 the request completes with EBADF, and is then made with an ordinary
         // read call.
-        let descriptor = request.source.file.descriptor().map_or(-1, |file| file.as_raw_fd());
-        let flags = match request.source.file.mode() {
+        let access = request.file.ring_access();
+        let descriptor = access.map_or(-1, |access| access.descriptor.as_raw_fd());
+        let flags = match request.file.mode() {
             IoMode::Uncached => RWF_DONTCACHE,
             IoMode::Buffered | IoMode::Direct | IoMode::DropBehind => 0,
         };
-        let memory = request.buffer.as_mut_ptr();
-        let entry = opcode::Read::new(types::Fd(descriptor), memory, length as u32)
-            .offset(range.start)
-            .rw_flags(flags as i32)
-            .build()
-            .user_data(number);
+        let entry =
+            opcode::Read::new(types::Fd(descriptor), buffer.as_mut_ptr(), request.length as u32)
+                .offset(request.offset)
+                .rw_flags(flags as i32)
+                .build()
+                .user_data(number);
         // SAFETY: the memory is `length` bytes that the buffer owns. The buffer stays in `pending`,
         // where nothing accesses its bytes, until the completion of this request has been reaped or
         // the kernel can no longer accept the request. Dropping `self`, also during unwinding,
@@ -180,44 +136,58 @@ impl RingRequests {
             }
         }
         self.next_number += 1;
-        self.enter(0);
+    }
+
+    /// Makes the kernel take the entries out of the submission queue.
+    pub(super) fn begin(&mut self) {
+        if !self.ring.submission().is_empty() {
+            self.enter(0);
+        }
     }
 
     /// Returns a completed request if there is one; does not wait.
-    pub(super) fn ended(&mut self) -> Option<Chunk> {
+    pub(super) fn ended(&mut self) -> Option<CompletedRead> {
         if self.done.is_empty() && !self.pending.is_empty() {
             // Entering the kernel makes it post the completions of this thread's requests.
             self.enter(0);
-            self.reap();
         }
+        self.completed()
+    }
+
+    /// Returns a completed request if its completion was posted; does not enter the kernel.
+    pub(super) fn completed(&mut self) -> Option<CompletedRead> {
+        self.reap();
         let (request, result) = self.done.pop_front()?;
-        Some(Self::chunk(request, result))
+        Some(Self::complete(request, result))
     }
 
     /// Waits until a request ends. At least one must be in flight.
-    pub(super) fn wait(&mut self) -> Chunk {
+    pub(super) fn wait(&mut self) -> CompletedRead {
         match self.next_end() {
-            Some((request, result)) => Self::chunk(request, result),
+            Some((request, result)) => Self::complete(request, result),
             None => self.lose(),
         }
     }
 
-    fn chunk(mut request: PendingRequest, result: Result<usize, Errno>) -> Chunk {
-        let (index, source, buffer) = (request.index, &request.source, &mut request.buffer);
-        let begin = source.plan.range(index).start;
+    fn complete(pending: PendingRequest, result: Result<usize, Errno>) -> CompletedRead {
+        let PendingRequest { request, mut buffer, submitted_ns } = pending;
         let error = match result {
             Ok(count) => {
-                let duration_ns = monotonic_ns() - request.submitted_ns;
-                source.file.was_read(begin, count, source.purpose, duration_ns);
-                source.read_on(index, buffer, count)
+                let duration_ns = monotonic_ns() - submitted_ns;
+                let time = match request.in_batch {
+                    true => ReadTime::InBatch(duration_ns),
+                    false => ReadTime::Alone(duration_ns),
+                };
+                request.file.was_read(request.offset, count, request.purpose, time);
+                request.read_on(&mut buffer, count)
             }
-            Err(error) if was_given_back(error) => source.read(index, buffer),
+            Err(error) if was_given_back(error) => request.read(&mut buffer),
             Err(error) => {
                 buffer.clear();
-                Some(Error::at(Operation::Read, source.file.path(), begin, error))
+                Some(Error::at(Operation::Read, request.file.path(), request.offset, error))
             }
         };
-        Chunk { index, buffer: request.buffer, error }
+        CompletedRead { number: request.number, buffer, error }
     }
 
     /// Waits for a request to end and removes it; `None` if no completion arrives in time. For a
@@ -290,17 +260,16 @@ impl RingRequests {
     }
 
     /// Fails the oldest request because its completion does not arrive. Its buffer is leaked.
-    fn lose(&mut self) -> Chunk {
-        let Some((_, PendingRequest { index, source, buffer, .. })) = self.pending.pop_first()
-        else {
+    fn lose(&mut self) -> CompletedRead {
+        let Some((_, PendingRequest { request, buffer, .. })) = self.pending.pop_first() else {
             unreachable!("a caller that waits has submitted a request")
         };
-        let offset = source.plan.range(index).start;
         let reason = io::Error::other("the kernel did not complete a request submitted to it");
-        let error = Error::at(Operation::Read, source.file.path(), offset, reason);
-        // Leak the source too: it keeps the file open, which the kernel may still read from.
-        std::mem::forget(source);
-        Chunk { index, buffer: buffer.leak_and_replace(), error: Some(error) }
+        let error = Error::at(Operation::Read, request.file.path(), request.offset, reason);
+        let number = request.number;
+        // Leak the request too: it keeps the file open, which the kernel may still read from.
+        std::mem::forget(request);
+        CompletedRead { number, buffer: buffer.leak_and_replace(), error: Some(error) }
     }
 }
 
@@ -329,13 +298,18 @@ impl Drop for RingRequests {
                 std::mem::forget(std::mem::take(&mut self.pending));
             }
         }
+        // SAFETY: `ring` is taken only here.
+        let ring = unsafe { ManuallyDrop::take(&mut self.ring) };
+        if self.is_given_up {
+            ring.close();
+        }
     }
 }
 
 impl fmt::Debug for RingRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let indices: Vec<_> = self.pending.values().map(|request| request.index).collect();
-        f.debug_struct("RingRequests").field("pending", &indices).finish_non_exhaustive()
+        let numbers: Vec<_> = self.pending.values().map(|it| it.request.number).collect();
+        f.debug_struct("RingRequests").field("pending", &numbers).finish_non_exhaustive()
     }
 }
 

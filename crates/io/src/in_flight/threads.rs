@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::span::{Chunk, Source};
+use super::request::{CompletedRead, ReadRequest};
 use super::workers::Workers;
 use crate::buffer::PooledBuffer;
 use crate::sync::{Condvar, Mutex};
 use crate::{Error, Operation};
 
-/// The requests of one stream that are made by the threads of [`Workers`].
+/// The requests of one queue that are made by the threads of [`Workers`].
 #[derive(Debug)]
-pub(super) struct ThreadRequests {
+pub(crate) struct ThreadRequests {
     workers: Arc<Workers>,
     shared: Arc<RequestQueue>,
 }
@@ -26,10 +26,10 @@ struct RequestQueue {
 /// its read call.
 #[derive(Debug, Default)]
 struct State {
-    /// Requests that have not begun, by index. A job looks up its request here; if it is missing,
+    /// Requests that have not begun, by number. A job looks up its request here; if it is missing,
     /// it has been cancelled and the job does nothing.
-    reserved: BTreeMap<u64, (Arc<Source>, PooledBuffer)>,
-    done: Vec<Chunk>,
+    reserved: BTreeMap<u64, (ReadRequest, PooledBuffer)>,
+    done: Vec<CompletedRead>,
     /// Number of requests inside their read call.
     running: usize,
     closed: bool,
@@ -40,29 +40,30 @@ impl ThreadRequests {
         Self { workers: Arc::clone(workers), shared: Arc::default() }
     }
 
-    pub(super) fn submit(&self, source: &Arc<Source>, index: u64, buffer: PooledBuffer) {
-        self.shared.state.lock().reserved.insert(index, (Arc::clone(source), buffer));
+    pub(super) fn submit(&self, request: ReadRequest, buffer: PooledBuffer) {
+        let number = request.number;
+        self.shared.state.lock().reserved.insert(number, (request, buffer));
         let shared = Arc::clone(&self.shared);
-        self.workers.submit(move || Request::run(shared, index));
+        self.workers.submit(move || RunningRequest::run(shared, number));
     }
 
-    pub(super) fn ended(&self) -> Option<Chunk> {
+    pub(super) fn ended(&self) -> Option<CompletedRead> {
         self.shared.state.lock().done.pop()
     }
 
-    pub(super) fn wait(&self) -> Chunk {
+    pub(super) fn wait(&self) -> CompletedRead {
         let mut state = self.shared.state.lock();
         loop {
-            if let Some(chunk) = state.done.pop() {
-                return chunk;
+            if let Some(completed) = state.done.pop() {
+                return completed;
             }
             state = self.shared.changed.wait(state);
         }
     }
 
-    pub(super) fn take_back(&self, index: u64) -> Vec<PooledBuffer> {
+    pub(super) fn take_back(&self, number: u64) -> Vec<PooledBuffer> {
         let mut state = self.shared.state.lock();
-        let kept = state.reserved.split_off(&index);
+        let kept = state.reserved.split_off(&number);
         let taken = std::mem::replace(&mut state.reserved, kept);
         taken.into_values().map(|(_, buffer)| buffer).collect()
     }
@@ -80,37 +81,35 @@ impl Drop for ThreadRequests {
     }
 }
 
-/// A request inside its read call. When this is dropped, the result is delivered, or, if the stream
-/// has ended, the buffer released. This happens even if the call panics.
-struct Request {
+/// A request inside its read call. When this is dropped, the result is delivered, or, if the queue
+/// has been dropped, the buffer released. This happens even if the call panics.
+struct RunningRequest {
     shared: Arc<RequestQueue>,
-    source: Arc<Source>,
-    index: u64,
+    request: ReadRequest,
     /// `None` only inside drop.
     buffer: Option<PooledBuffer>,
     error: Option<Error>,
 }
 
-impl Request {
-    fn run(shared: Arc<RequestQueue>, index: u64) {
+impl RunningRequest {
+    fn run(shared: Arc<RequestQueue>, number: u64) {
         let mut state = shared.state.lock();
-        let Some((source, buffer)) = state.reserved.remove(&index) else { return };
+        let Some((request, buffer)) = state.reserved.remove(&number) else { return };
         state.running += 1;
         drop(state);
-        let mut request = Self { shared, source, index, buffer: Some(buffer), error: None };
-        if let Some(buffer) = &mut request.buffer {
-            request.error = request.source.read(index, buffer);
+        let mut running = Self { shared, request, buffer: Some(buffer), error: None };
+        if let Some(buffer) = &mut running.buffer {
+            running.error = running.request.read(buffer);
         }
     }
 
     #[cold]
     fn panicked(&self) -> Error {
-        let offset = self.source.plan.range(self.index).start;
-        Error::panicked(Operation::Read, self.source.file.path(), Some(offset))
+        Error::panicked(Operation::Read, self.request.file.path(), Some(self.request.offset))
     }
 }
 
-impl Drop for Request {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         let Some(mut buffer) = self.buffer.take() else { return };
         let mut error = self.error.take();
@@ -123,7 +122,7 @@ impl Drop for Request {
         if state.closed {
             drop(buffer);
         } else {
-            state.done.push(Chunk { index: self.index, buffer, error });
+            state.done.push(CompletedRead { number: self.request.number, buffer, error });
         }
         drop(state);
         self.shared.changed.notify_all();

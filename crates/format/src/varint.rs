@@ -74,7 +74,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the next varint of at most 32 bits.
+    #[inline]
     pub fn varint32(&mut self, what: &'static str) -> Result<u32> {
+        if let Some((&byte, rest)) = self.bytes.split_first()
+            && byte < 0x80
+        {
+            self.bytes = rest;
+            return Ok(u32::from(byte));
+        }
+        self.long_varint32(what)
+    }
+
+    fn long_varint32(&mut self, what: &'static str) -> Result<u32> {
         let start = self.offset();
         let value = self.varint64(what)?;
         u32::try_from(value)
@@ -99,6 +110,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the next slice that is preceded by its length as a 32-bit varint.
+    #[inline]
     pub fn length_prefixed(&mut self, what: &'static str) -> Result<&'a [u8]> {
         let length = self.varint32(what)?;
         self.bytes(length as usize, what)

@@ -12,7 +12,7 @@ use crate::write::WriteOptions;
 thread_local! {
     /// The batch with which this thread performs single operations, such as a put. It is reused, so
     /// that single operations need not allocate.
-    static SINGLE: Cell<WriteBatch> = Cell::new(WriteBatch::new());
+    static SINGLE: Cell<Option<WriteBatch>> = const { Cell::new(None) };
 }
 
 /// Maximum size in bytes of a batch that is kept for reuse. A larger batch is freed after its
@@ -159,12 +159,12 @@ impl Db {
         // The batch is taken out of the thread-local value while it is used, because a user's
         // callback in this thread may write, too. If the thread is ending, the value may already be
         // destroyed.
-        let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
+        let mut batch = SINGLE.try_with(Cell::take).ok().flatten().unwrap_or_default();
         batch.clear();
         add(&mut batch, family.id())?;
         let written = self.write_opt(&mut batch, options);
         if batch.size_in_bytes() <= SINGLE_BYTES_KEPT {
-            let _ = SINGLE.try_with(|single| single.set(batch));
+            let _ = SINGLE.try_with(|single| single.set(Some(batch)));
         }
         written
     }

@@ -347,6 +347,12 @@ impl WritePath {
     fn check_families(&self, batch: &WriteBatch) -> Result<()> {
         let guard = epoch::pin();
         let families = self.context.shared.families.load(&guard);
+        if let Some(id) = batch.plain_column_family() {
+            // The records are valid in every column family that takes writes, so they need not be
+            // read for this check.
+            let family = families.by_id(id).ok_or_else(|| no_family(id))?;
+            return check_takes_writes(family);
+        }
         let malformed = |error: tailwater_format::Error| Error::invalid_argument(error.to_string());
         for record in batch.reader().map_err(malformed)? {
             let record = record.map_err(malformed)?;
@@ -354,9 +360,7 @@ impl WritePath {
                 return Err(Error::not_supported("batches of prepared transactions"));
             }
             let id = record.column_family;
-            let Some(family) = families.by_id(id) else {
-                return Err(Error::invalid_argument(format!("there is no column family {id}")));
-            };
+            let family = families.by_id(id).ok_or_else(|| no_family(id))?;
             check_record(family, &record)?;
         }
         Ok(())
@@ -408,12 +412,25 @@ fn no_memtable() -> Error {
     Error::internal("a column family has no memtable")
 }
 
+#[cold]
+fn no_family(id: u32) -> Error {
+    Error::invalid_argument(format!("there is no column family {id}"))
+}
+
+/// Refuses writes to a column family that takes none.
+fn check_takes_writes(family: &ColumnFamily) -> Result<()> {
+    if family.takes_writes() {
+        return Ok(());
+    }
+    let name = family.name();
+    let message = format!("column family '{name}' refuses writes: disallow_memtable_writes");
+    Err(Error::invalid_argument(message))
+}
+
 /// Refuses a record that a column family cannot store.
 fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
-    if !family.takes_writes() && record.kind.value_type().is_some() {
-        let name = family.name();
-        let message = format!("column family '{name}' refuses writes: disallow_memtable_writes");
-        return Err(Error::invalid_argument(message));
+    if record.kind.value_type().is_some() {
+        check_takes_writes(family)?;
     }
     match record.kind {
         RecordKind::DeleteRange

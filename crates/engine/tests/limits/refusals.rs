@@ -95,6 +95,8 @@ fn a_database_refuses_batches_that_were_not_checked() {
     long.put("key", vec![b'v'; ENTRY]).expect("a put below the real maximum");
     let mut long_range = WriteBatch::new();
     long_range.delete_range("a", vec![b'z'; KEY + 1]).expect("a deletion");
+    // The batch no longer knows that its methods have checked its records.
+    let mut long = WriteBatch::from_data(long.data().to_vec()).expect("a batch that can be read");
     limit.set(ENTRY);
     let disk = SimStorage::new(1);
     let db = Db::open(PATH, &simulated(&disk, "")).expect("a database");

@@ -27,11 +27,43 @@ use super::{AsColumnFamilyId, COUNT_OFFSET, DEFAULT_FAMILY, HEADER_LENGTH};
 /// assert_eq!((first.kind, first.key), (RecordKind::Put, &b"apple"[..]));
 /// # Ok::<(), tailwater_format::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct WriteBatch {
     bytes: Vec<u8>,
     count: u32,
+    plain: Plain,
 }
+
+/// Whether a batch has only records that need no check beyond those of the methods that add them:
+/// puts, deletions and single deletions in one column family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    /// The batch has no record.
+    Empty,
+    /// The batch has only such records, in the column family with this ID.
+    In(u32),
+    /// The batch may have other records.
+    No,
+}
+
+impl Plain {
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Empty, plain) | (plain, Self::Empty) => plain,
+            (Self::In(a), Self::In(b)) if a == b => self,
+            _ => Self::No,
+        }
+    }
+}
+
+/// Batches are equal if their encodings are.
+impl PartialEq for WriteBatch {
+    fn eq(&self, other: &Self) -> bool {
+        self.bytes == other.bytes
+    }
+}
+
+impl Eq for WriteBatch {}
 
 impl Default for WriteBatch {
     fn default() -> Self {
@@ -49,7 +81,7 @@ impl WriteBatch {
     pub fn with_capacity_bytes(capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity.max(HEADER_LENGTH));
         bytes.resize(HEADER_LENGTH, 0);
-        Self { bytes, count: 0 }
+        Self { bytes, count: 0, plain: Plain::Empty }
     }
 
     /// Creates a batch from its encoding, after validating it.
@@ -61,7 +93,7 @@ impl WriteBatch {
         let mut reader = BatchReader::new(&bytes)?;
         reader.try_for_each(|record| record?.check())?;
         let count = reader.record_count();
-        Ok(Self { bytes, count })
+        Ok(Self { bytes, count, plain: Plain::No })
     }
 
     /// Removes every record. Keeps the allocated memory.
@@ -69,6 +101,19 @@ impl WriteBatch {
         self.bytes.clear();
         self.bytes.resize(HEADER_LENGTH, 0);
         self.count = 0;
+        self.plain = Plain::Empty;
+    }
+
+    /// Returns the ID of the column family of all records, if they are puts, deletions and single
+    /// deletions in one column family that the methods of this batch have added. Such records have
+    /// been checked already. `None` for an empty batch and for batches from
+    /// [`WriteBatch::from_data`].
+    #[inline]
+    pub fn plain_column_family(&self) -> Option<u32> {
+        match self.plain {
+            Plain::In(column_family) => Some(column_family),
+            Plain::Empty | Plain::No => None,
+        }
     }
 
     /// Returns the number of records that change a key or a range of keys.
@@ -304,6 +349,7 @@ impl WriteBatch {
     /// Unsupported if the batch would have more than `u32::MAX` records.
     pub fn append(&mut self, other: &WriteBatch) -> Result<()> {
         self.add_to_count(other.count)?;
+        self.plain = self.plain.and(other.plain);
         self.bytes.extend_from_slice(other.bytes.get(HEADER_LENGTH..).unwrap_or_default());
         Ok(())
     }
@@ -336,6 +382,13 @@ impl WriteBatch {
     /// Begins a record: counts it, and writes its tag and the ID of its column family.
     fn begin(&mut self, kind: RecordKind, column_family: u32) -> Result<()> {
         self.add_to_count(u32::from(kind.value_type().is_some()))?;
+        let plain = match kind {
+            RecordKind::Put | RecordKind::Delete | RecordKind::SingleDelete => {
+                Plain::In(column_family)
+            }
+            _ => Plain::No,
+        };
+        self.plain = self.plain.and(plain);
         match kind.tags() {
             (_, Some(tag)) if column_family != 0 => {
                 self.bytes.push(tag);

@@ -39,7 +39,8 @@ fn read_options(choices: &mut Choices<'_>) -> ReadOptions {
         .with_fill_cache(flags & 2 == 0)
         .with_readahead_size(if flags & 16 == 0 { 0 } else { 500 })
         .with_prefix_same_as_start(flags & 32 != 0)
-        .with_total_order_seek(flags & 64 != 0);
+        .with_total_order_seek(flags & 64 != 0)
+        .with_async_io(flags & 128 != 0);
     options.iterate_lower_bound = bound(flags & 4 != 0, choices);
     options.iterate_upper_bound = bound(flags & 8 != 0, choices);
     options

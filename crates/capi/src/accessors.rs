@@ -2989,8 +2989,26 @@ entry! {
 }
 
 entry! {
+    fn rocksdb_readoptions_get_adaptive_readahead(opt: shared rocksdb_readoptions_t) -> c_uchar {
+        get(&opt.options.adaptive_readahead)
+    }
+}
+
+entry! {
     fn rocksdb_readoptions_get_allow_unprepared_value(opt: shared rocksdb_readoptions_t) -> c_uchar {
         get(&opt.options.allow_unprepared_value)
+    }
+}
+
+entry! {
+    fn rocksdb_readoptions_get_async_io(opt: shared rocksdb_readoptions_t) -> c_uchar {
+        get(&opt.options.async_io)
+    }
+}
+
+entry! {
+    fn rocksdb_readoptions_get_auto_readahead_size(opt: shared rocksdb_readoptions_t) -> c_uchar {
+        get(&opt.options.auto_readahead_size)
     }
 }
 
@@ -3009,6 +3027,12 @@ entry! {
 entry! {
     fn rocksdb_readoptions_get_fill_cache(opt: shared rocksdb_readoptions_t) -> c_uchar {
         get(&opt.options.fill_cache)
+    }
+}
+
+entry! {
+    fn rocksdb_readoptions_get_optimize_multiget_for_io(opt: shared rocksdb_readoptions_t) -> c_uchar {
+        get(&opt.options.optimize_multiget_for_io)
     }
 }
 
@@ -3043,8 +3067,26 @@ entry! {
 }
 
 entry! {
+    fn rocksdb_readoptions_set_adaptive_readahead(opt: &mut rocksdb_readoptions_t, v: c_uchar) {
+        set(&mut opt.options.adaptive_readahead, v, &opt.marks)
+    }
+}
+
+entry! {
     fn rocksdb_readoptions_set_allow_unprepared_value(opt: &mut rocksdb_readoptions_t, v: c_uchar) {
         set(&mut opt.options.allow_unprepared_value, v, &opt.marks)
+    }
+}
+
+entry! {
+    fn rocksdb_readoptions_set_async_io(opt: &mut rocksdb_readoptions_t, v: c_uchar) {
+        set(&mut opt.options.async_io, v, &opt.marks)
+    }
+}
+
+entry! {
+    fn rocksdb_readoptions_set_auto_readahead_size(opt: &mut rocksdb_readoptions_t, v: c_uchar) {
+        set(&mut opt.options.auto_readahead_size, v, &opt.marks)
     }
 }
 
@@ -3063,6 +3105,12 @@ entry! {
 entry! {
     fn rocksdb_readoptions_set_fill_cache(opt: &mut rocksdb_readoptions_t, v: c_uchar) {
         set(&mut opt.options.fill_cache, v, &opt.marks)
+    }
+}
+
+entry! {
+    fn rocksdb_readoptions_set_optimize_multiget_for_io(opt: &mut rocksdb_readoptions_t, v: c_uchar) {
+        set(&mut opt.options.optimize_multiget_for_io, v, &opt.marks)
     }
 }
 

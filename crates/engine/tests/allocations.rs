@@ -9,7 +9,7 @@ mod counting;
 use std::sync::Arc;
 
 use counting::allocations;
-use tailwater::{ColumnFamily, Db, DbIterator, OpenOptions, ReadOptions, Statistics};
+use tailwater::{ColumnFamily, Db, DbIterator, OpenOptions, ReadOptions, Statistics, ValueBuffer};
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::golden;
 
@@ -98,6 +98,42 @@ fn a_cached_get_into_a_buffer_allocates_nothing() {
         let (gets, allocated) = Warm::new(name).get_all();
         println!("{name}: {allocated} allocations in {gets} gets");
         assert_eq!(allocated, 0, "{name}: in {gets} gets");
+    }
+}
+
+/// Gets batches of up to 100 keys, some of them missing. Returns the number of batches and the
+/// highest number of allocations of a batch.
+fn multi_get_all(warm: &Warm) -> (u64, u64) {
+    let options = ReadOptions::default();
+    let mut values = ValueBuffer::new();
+    let (mut batches, mut most) = (0, 0);
+    for family in &warm.db.column_families() {
+        let entries: Vec<_> = warm.dump.iter().filter(|it| it.family == family.name()).collect();
+        for batch in entries.chunks(50) {
+            let absent = batch.iter().map(|entry| [&entry.key[..], b"\0"].concat());
+            let mut keys: Vec<_> =
+                batch.iter().map(|entry| entry.key.clone()).chain(absent).collect();
+            keys.reverse();
+            let mut get = || warm.db.multi_get_into_cf_opt(family, &keys, &options, &mut values);
+            // The buffer grows in the first call.
+            get();
+            let (here, _) = allocations(get);
+            for (at, entry) in batch.iter().enumerate() {
+                let value = values.get(keys.len() - 1 - at).expect("a get");
+                assert_eq!(value, Some(&entry.value[..]), "{}", warm.name);
+            }
+            (batches, most) = (batches + 1, most.max(here));
+        }
+    }
+    (batches, most)
+}
+
+#[test]
+fn a_cached_multi_get_into_a_buffer_allocates_once() {
+    for name in PLAIN {
+        let (batches, most) = multi_get_all(&Warm::new(name));
+        println!("{name}: at most {most} allocations in each of {batches} batches");
+        assert!(batches > 0 && most <= 1, "{name}: {most}");
     }
 }
 

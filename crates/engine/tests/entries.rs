@@ -223,3 +223,33 @@ fn the_built_in_compaction_filter_removes_empty_values() {
     db.compact_range(None, None).expect("a compaction");
     assert_eq!(keys(db.range(..)), [b"full"]);
 }
+
+/// Regression test: after a seek to the first or last key, an iterator with `prefix_same_as_start`
+/// left the prefix, because it checked prefixes only in steps between blocks.
+#[test]
+fn an_iterator_stays_in_the_prefix_of_the_first_and_last_key() {
+    let mut options = options();
+    options.set_from_string("prefix_extractor=rocksdb.FixedPrefix.1").expect("options");
+    let db = Db::open("/db", &options).expect("a database");
+    for key in ["a1", "a2", "a3", "b1", "b2", "c1", "c2", "c3"] {
+        db.put(key, "1").expect("a put");
+    }
+    db.flush().expect("a flush");
+    let family = db.cf_handle("default").expect("a family");
+    let reads = ReadOptions::new().with_prefix_same_as_start(true).with_total_order_seek(true);
+    let mut iterator = db.raw_iterator_cf_opt(&family, &reads).expect("an iterator");
+    let mut steps = 0;
+    iterator.seek_to_first().expect("a seek");
+    while iterator.valid() {
+        assert!(iterator.key().starts_with(b"a"));
+        iterator.next().expect("a step");
+        steps += 1;
+    }
+    iterator.seek_to_last().expect("a seek");
+    while iterator.valid() {
+        assert!(iterator.key().starts_with(b"c"));
+        iterator.prev().expect("a step");
+        steps += 1;
+    }
+    assert_eq!(steps, 6);
+}

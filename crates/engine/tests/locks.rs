@@ -6,7 +6,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, Statistics, WriteOptions};
+use tailwater::{
+    ColumnFamily, Db, OpenOptions, ReadOptions, Statistics, ValueBuffer, WriteOptions,
+};
 use tailwater_io::sim::SimStorage;
 use tailwater_testkit::filesystem::say;
 
@@ -68,6 +70,14 @@ fn a_cached_get_takes_no_lock() {
                 });
                 assert!(taken.is_empty(), "{key}, '{more}': {taken:?}");
             }
+        }
+        let keys: Vec<_> = (0..KEYS + 5).map(key).collect();
+        let mut values = ValueBuffer::new();
+        for keys in keys.chunks(50) {
+            let taken = tailwater_io::sync::locks_taken(|| {
+                db.multi_get_into_cf_opt(&family, keys, &at_snapshot, &mut values);
+            });
+            assert!(taken.is_empty(), "{}, '{more}': {taken:?}", keys[0]);
         }
         // Checks that locks are recorded at all: a put does take locks.
         let taken = tailwater_io::sync::locks_taken(|| {

@@ -53,6 +53,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "memtable",
             "range_tombstone",
             "epoch",
+            "prefetch",
             "record_log",
             "background",
             "stall",
@@ -153,6 +154,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "forward",
             "stream",
+            "in_flight",
             "probe",
             "posix",
             "sim",
@@ -163,6 +165,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "pace",
             "shared_memory",
             "error",
+            "rings",
             "descriptors",
             "sizing",
             "host",

@@ -43,7 +43,7 @@ pub(super) fn without_database(corpora: &Corpora) -> io::Result<()> {
         corpora.add("varint", &join(&MOVES, varint))?;
     }
     for edits in [&[][..], &[0; 6], &[1, 3, 0, 16, 0, 2, 0xff, 0xff], &numbers] {
-        for target in ["database", "inspect", "iterator", "replay", "verify"] {
+        for target in ["database", "inspect", "iterator", "multi_get", "replay", "verify"] {
             for flags in [0, 1, 2, 5] {
                 corpora.add(target, &join(&[&[flags], &MOVES[..]].concat(), edits))?;
             }

@@ -134,12 +134,6 @@ missing! {
     inert fn rocksdb_readoptions_clear_request_id(opt: *mut rocksdb_readoptions_t);
     inert fn rocksdb_readoptions_clear_table_filter(opt: *mut rocksdb_readoptions_t);
     inert fn rocksdb_readoptions_clear_table_index_factory(opt: *mut rocksdb_readoptions_t);
-    fetch(opt, adaptive_readahead, 0)
-    fn rocksdb_readoptions_get_adaptive_readahead(opt: shared rocksdb_readoptions_t) -> c_uchar;
-    fetch(opt, async_io, 0)
-    fn rocksdb_readoptions_get_async_io(opt: shared rocksdb_readoptions_t) -> c_uchar;
-    fetch(opt, auto_readahead_size, 1)
-    fn rocksdb_readoptions_get_auto_readahead_size(opt: shared rocksdb_readoptions_t) -> c_uchar;
     fetch(opt, deadline, 0)
     fn rocksdb_readoptions_get_deadline(opt: shared rocksdb_readoptions_t) -> u64;
     fetch(opt, ignore_range_deletions, 0)
@@ -156,10 +150,6 @@ missing! {
     fn rocksdb_readoptions_get_merge_operand_count_threshold(
         opt: shared rocksdb_readoptions_t,
     ) -> usize;
-    fetch(opt, optimize_multiget_for_io, 1)
-    fn rocksdb_readoptions_get_optimize_multiget_for_io(
-        opt: shared rocksdb_readoptions_t,
-    ) -> c_uchar;
     fetch(opt, rate_limiter_priority, 4)
     fn rocksdb_readoptions_get_rate_limiter_priority(opt: shared rocksdb_readoptions_t) -> c_int;
     fetch(opt, read_tier, 0)
@@ -183,12 +173,6 @@ missing! {
         opt: shared rocksdb_readoptions_t,
     ) -> c_uchar;
     inert fn rocksdb_readoptions_has_table_filter(opt: *const rocksdb_readoptions_t) -> c_uchar;
-    store(opt, v, adaptive_readahead, 0, Nothing)
-    fn rocksdb_readoptions_set_adaptive_readahead(opt: shared rocksdb_readoptions_t, v: c_uchar);
-    store(opt, v, async_io, 0, Nothing)
-    fn rocksdb_readoptions_set_async_io(opt: shared rocksdb_readoptions_t, v: c_uchar);
-    store(opt, v, auto_readahead_size, 1, Nothing)
-    fn rocksdb_readoptions_set_auto_readahead_size(opt: shared rocksdb_readoptions_t, v: c_uchar);
     store(opt, microseconds, deadline, 0, Note)
     fn rocksdb_readoptions_set_deadline(opt: shared rocksdb_readoptions_t, microseconds: u64);
     store(opt, v, ignore_range_deletions, 0, Refuse)
@@ -209,11 +193,6 @@ missing! {
     fn rocksdb_readoptions_set_merge_operand_count_threshold(
         opt: shared rocksdb_readoptions_t,
         threshold: usize,
-    );
-    store(opt, v, optimize_multiget_for_io, 1, Nothing)
-    fn rocksdb_readoptions_set_optimize_multiget_for_io(
-        opt: shared rocksdb_readoptions_t,
-        v: c_uchar,
     );
     store(opt, v, rate_limiter_priority, 4, Nothing)
     fn rocksdb_readoptions_set_rate_limiter_priority(opt: shared rocksdb_readoptions_t, v: c_int);

@@ -1,6 +1,7 @@
 //! A block of a table in memory: verified, decompressed, and ready to be searched.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
+use std::ptr;
 use std::sync::Arc;
 
 use tailwater_format::block::{
@@ -9,6 +10,7 @@ use tailwater_format::block::{
 use tailwater_format::filter::{FilterKey, FilterLayout, FilterReader};
 
 use crate::cache::{Cached, SlabBytes};
+use crate::prefetch;
 
 /// A block of a table in memory. It has cache lines of its own, so that writes to its reference
 /// count or to neighbouring allocations do not slow down its readers.
@@ -25,6 +27,14 @@ pub(crate) struct Block {
 /// The struct `Block` fills exactly one cache line. A larger struct would need another cache line,
 /// which would increase the charge of every cached block.
 const _: () = assert!(size_of::<Block>() == 64);
+
+/// Maximum number of restarts whose entries are prefetched. A block of 4 KiB has about as many.
+const PREFETCHED_RESTARTS: usize = 4;
+/// Number of bytes that are prefetched before a scan forward reaches them. While the scan reads
+/// them, the processor itself prefetches those that follow.
+const SCAN_PREFETCH_BYTES: usize = 2048;
+/// Number of bytes at the end of a block that are prefetched before a scan backward reaches it.
+const BACKWARD_PREFETCH_BYTES: usize = 4096;
 
 /// A block's uncompressed bytes.
 #[derive(Debug)]
@@ -174,6 +184,76 @@ impl Block {
             Contents::Filter(layout) => {
                 FilterReader::with_layout(&self.bytes, *layout).may_contain(key)
             }
+        }
+    }
+
+    /// Prefetches what [`Self::may_contain`] reads.
+    #[inline]
+    pub(crate) fn prefetch_filter(&self, key: &FilterKey<'_>) {
+        if let Contents::Filter(layout) = &self.contents
+            && let Some(line) = FilterReader::with_layout(&self.bytes, *layout).first_line(key)
+        {
+            prefetch::line(line.as_ptr());
+        }
+    }
+
+    /// Prefetches the part of the restart array of an index block that a search among these
+    /// restarts reads first.
+    #[inline]
+    pub(crate) fn prefetch_restart(&self, among: &Restarts) {
+        prefetch::byte(&self.bytes, self.layout().offset_of_last(among));
+    }
+
+    /// Prefetches the entry of an index block that a search among these restarts reads first.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, among: &Restarts) {
+        if let Some(entry) = self.layout().entry_of_last(&self.bytes, among) {
+            prefetch::byte(&self.bytes, entry);
+        }
+    }
+
+    /// Prefetches the restart array of a block of entries, which a search in the block reads first.
+    #[inline]
+    pub(crate) fn prefetch_restarts(&self) {
+        prefetch::byte(&self.bytes, self.layout().restarts_offset());
+    }
+
+    /// Returns the address of the bytes that a search in the block reads first; null for a filter,
+    /// in which it depends on the key.
+    pub(crate) fn first_read(&self) -> *const u8 {
+        match &self.contents {
+            Contents::Entries(layout) => {
+                let restarts = self.bytes.get(layout.restarts_offset()..).unwrap_or_default();
+                restarts.as_ptr()
+            }
+            Contents::Filter(_) => ptr::null(),
+        }
+    }
+
+    /// Prefetches entries that a search in a block of entries reads.
+    #[inline]
+    pub(crate) fn prefetch_entries(&self) {
+        let restarts = self.layout().restart_offsets(&self.bytes);
+        restarts.take(PREFETCHED_RESTARTS).for_each(|at| prefetch::byte(&self.bytes, at));
+    }
+
+    /// Prefetches a range of the block's bytes, but only its first [`SCAN_PREFETCH_BYTES`].
+    #[inline]
+    pub(crate) fn prefetch_range(&self, range: Range<usize>) {
+        let end = range.end.min(range.start.saturating_add(SCAN_PREFETCH_BYTES));
+        prefetch::bytes(self.bytes.get(range.start..end).unwrap_or_default());
+    }
+
+    /// Prefetches the bytes that a scan of the block reads first.
+    pub(crate) fn prefetch_for_scan(&self, is_backward: bool) {
+        let restarts = self.layout().restarts_offset();
+        if is_backward {
+            // Intervals are reached last to first, but each is read from its start.
+            let first = restarts.saturating_sub(BACKWARD_PREFETCH_BYTES);
+            prefetch::bytes(self.bytes.get(first..).unwrap_or_default());
+        } else {
+            self.prefetch_range(0..restarts);
+            prefetch::byte(&self.bytes, restarts);
         }
     }
 

@@ -77,7 +77,7 @@ impl BlockCache {
     /// Creates an empty cache of `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
         Self {
-            blocks: Cache::new(capacity),
+            blocks: Cache::new(capacity).prefetching(Block::first_read),
             slabs: Slabs::new(),
             staged_bytes: AtomicUsize::new(0),
             staged_bytes_max: AtomicUsize::new(0),
@@ -98,7 +98,8 @@ impl BlockCache {
         let memory = Memory::of_this_process(System::default());
         let shards = memory.limit().unwrap_or(0) / SHARD_BYTES;
         Arc::new_cyclic(|this| Self {
-            blocks: Cache::with_ghosts(FIRST_CAPACITY, shards.min(SHARDS_MAX) as usize),
+            blocks: Cache::with_ghosts(FIRST_CAPACITY, shards.min(SHARDS_MAX) as usize)
+                .prefetching(Block::first_read),
             slabs: Slabs::new(),
             staged_bytes: AtomicUsize::new(0),
             staged_bytes_max: AtomicUsize::new(0),

@@ -1,10 +1,12 @@
 //! Cache entries: keys, priorities, and values with their charge.
 
 use std::ops::Deref;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::budget::Reservation;
+use crate::prefetch::{self, CACHE_LINE};
 
 /// The identity of a block: its file's number and its offset in the file.
 ///
@@ -75,15 +77,17 @@ pub(crate) struct Cached<V> {
     // value's memory.
     value: V,
     reservation: Option<Reservation>,
+    /// Address of the memory that a reader of the value reads first; 0 if unknown.
+    first_read: usize,
 }
 
 impl<V> Cached<V> {
-    pub(super) fn charged(value: V, reservation: Reservation) -> Self {
-        Self { value, reservation: Some(reservation) }
+    pub(super) fn charged(value: V, reservation: Reservation, first_read: usize) -> Self {
+        Self { value, reservation: Some(reservation), first_read }
     }
 
     pub(crate) fn standalone(value: V) -> Self {
-        Self { value, reservation: None }
+        Self { value, reservation: None, first_read: 0 }
     }
 
     /// Returns the bytes charged to the cache, overhead included; 0 for a value that it refused.
@@ -115,6 +119,9 @@ pub(super) struct Node<V> {
     pub(super) value: Arc<Cached<V>>,
     /// The index of the entry's slot in the shard's ring.
     pub(super) position: usize,
+    /// Address of the memory that a reader of the value reads first; 0 if unknown. It is kept here,
+    /// too, so that this memory can be prefetched together with the value.
+    first_read: usize,
     /// The entry's rounds, combined with the bit [`HIT`].
     mark: AtomicU8,
     /// The value that a hit stores in `mark`: the rounds after a hit, combined with the bit
@@ -132,7 +139,18 @@ impl<V> Node<V> {
     ) -> Self {
         let mark = AtomicU8::new(priority.first_rounds());
         let hottest = HIT | priority.rounds_after_hit();
-        Self { key, value, position, mark, hottest, priority }
+        let first_read = value.first_read;
+        Self { key, value, position, first_read, mark, hottest, priority }
+    }
+
+    /// Prefetches the value, its reference counts, which are on the cache line before it, and what
+    /// a reader of the value reads first.
+    #[inline]
+    pub(super) fn prefetch_value(&self) {
+        let value = Arc::as_ptr(&self.value).cast::<u8>();
+        prefetch::line(value);
+        prefetch::line(ptr::without_provenance::<u8>(self.first_read));
+        prefetch::line(value.wrapping_sub(CACHE_LINE));
     }
 
     /// Records a hit in `mark`. If `mark` already has the value that a hit stores, it is not

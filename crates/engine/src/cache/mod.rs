@@ -58,6 +58,7 @@ mod tests;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::iter;
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -106,6 +107,8 @@ pub(crate) struct Cache<V: Send + Sync + 'static> {
     turn: Turn,
     /// Recently evicted keys; `None` if they are not tracked.
     ghosts: Option<Arc<Ghosts>>,
+    /// Returns the memory outside a value that its readers read first.
+    first_read: fn(&V) -> *const u8,
 }
 
 /// An insert evicts from its own shard, and from other shards if necessary. This counter selects
@@ -169,7 +172,14 @@ impl<V: Send + Sync + 'static> Cache<V> {
             budget,
             turn: Turn::default(),
             ghosts,
+            first_read: |_| ptr::null(),
         }
+    }
+
+    /// Returns the cache with a function that returns the memory outside a value that its readers
+    /// read first. A lookup prefetches it.
+    pub(crate) fn prefetching(self, first_read: fn(&V) -> *const u8) -> Self {
+        Self { first_read, ..self }
     }
 
     /// Returns how many of the inserted keys had been evicted shortly before. If evicted keys are
@@ -195,6 +205,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
     #[inline]
     pub(crate) fn lookup<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
         let node = self.find(key, guard)?;
+        node.prefetch_value();
         node.touch();
         Some(&node.value)
     }
@@ -203,6 +214,14 @@ impl<V: Send + Sync + 'static> Cache<V> {
     #[inline]
     pub(crate) fn peek<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
         Some(&self.find(key, guard)?.value)
+    }
+
+    /// Prefetches what a lookup of a key reads, up to `stage`. The earlier stages must have been
+    /// prefetched before, some time ago; otherwise this waits for them.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: Key, stage: Stage, guard: &Guard) {
+        let hash = key.hash();
+        self.shards[self.home(hash)].prefetch(hash, key, stage, guard);
     }
 
     /// Whether the value of a key was hit since it was inserted; `None` if the key has no value in
@@ -232,7 +251,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
         let Some(room) = self.admit(home, charge.saturating_add(Self::ENTRY_OVERHEAD)) else {
             return Inserted::Standalone(Arc::new(Cached::standalone(value)));
         };
-        let cached = Arc::new(Cached::charged(value, room));
+        let first_read = (self.first_read)(&value).addr();
+        let cached = Arc::new(Cached::charged(value, room, first_read));
         match self.shards[home].insert(key, hash, &cached, priority) {
             Ok(()) => {
                 if let Some(ghosts) = &self.ghosts {
@@ -428,6 +448,17 @@ impl<V: Send + Sync + 'static> fmt::Debug for Cache<V> {
             .field("shards", &self.shards.len())
             .finish()
     }
+}
+
+/// What a lookup reads, one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The bucket of the hash table.
+    Bucket,
+    /// The entry that the bucket refers to.
+    Entry,
+    /// The value that the entry refers to.
+    Value,
 }
 
 /// Overhead of an `Arc` or of an allocation, in bytes. An `Arc` has two counters. The allocator

@@ -19,6 +19,7 @@
 use std::mem;
 use std::sync::{Arc, MutexGuard};
 
+use super::Stage;
 use super::budget::Budget;
 use super::entry::{Cached, Key, Node, Priority};
 use super::garbage::Garbage;
@@ -189,6 +190,21 @@ impl<V: Send + Sync + 'static> Shard<V> {
         // SAFETY: `guard` lives for 'g, and an entry removed from the table stays in the garbage
         // until all guards that may see it are gone.
         unsafe { table.find(hash, key) }
+    }
+
+    /// Prefetches what a search for a key reads first, up to `stage`.
+    #[inline]
+    pub(super) fn prefetch(&self, hash: u64, key: Key, stage: Stage, guard: &Guard) {
+        let Some(table) = self.table.load(guard) else { return };
+        match stage {
+            Stage::Bucket => table.prefetch_bucket(hash),
+            Stage::Entry => table.prefetch_entries(hash),
+            Stage::Value => {
+                if let Some(node) = self.find(hash, key, guard) {
+                    node.prefetch_value();
+                }
+            }
+        }
     }
 
     /// Inserts a value, and evicts entries as needed. If the key already has a value, returns that

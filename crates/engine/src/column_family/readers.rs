@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
+use tailwater_io::in_flight::ReadsInFlight;
 use tailwater_io::kernel::{Memory, System};
 use tailwater_io::{IoMode, Purpose};
 
@@ -49,6 +50,7 @@ pub(crate) struct ReaderFactory {
     block_cache: Arc<BlockCache>,
     io_modes: Arc<IoModes>,
     memory: Arc<ReaderMemory>,
+    in_flight: Arc<ReadsInFlight>,
     /// The open files of all readers.
     pub(crate) open_files: Arc<OpenFiles>,
     /// The generations of the warm set.
@@ -66,6 +68,11 @@ impl ReaderFactory {
             block_cache: options.shared_block_cache(),
             io_modes,
             memory: Arc::default(),
+            in_flight: Arc::new(ReadsInFlight::new(
+                options.database().tailwater.max_bytes_in_flight as usize,
+                !options.inline_background(),
+                options.storage().statistics().foreground(),
+            )),
             open_files: OpenFiles::new(options.descriptor_budget(), max_open_files),
             generations: Arc::new(Generations::new(memory_bytes())),
             pressure: Arc::default(),
@@ -133,6 +140,7 @@ impl ReaderFactory {
             auto_read_ahead: options.auto_read_ahead(name),
             advises_random: options.database().advise_random_on_open,
             statistics: options.statistics().cloned(),
+            in_flight: Arc::clone(&self.in_flight),
             reader_memory: Arc::clone(&self.memory),
             handover,
         });

@@ -159,8 +159,8 @@ impl JobState {
             // waits for a buffer.
             buffers: BufferPool::new(streams * (depth + 1) * buffer_bytes),
             workers: self.reading.workers.clone(),
-            foreground: Arc::clone(self.environment.storage.statistics().foreground()),
-            until: end.map(<[u8]>::to_vec),
+            foreground: Some(Arc::clone(self.environment.storage.statistics().foreground())),
+            until: end.map(Arc::from),
         }))
     }
 

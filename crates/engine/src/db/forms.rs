@@ -14,7 +14,7 @@ use crate::db::{Db, Entries, KeyBounds, MemTableStatistics, SizeOptions};
 use crate::error::Result;
 use crate::ingest::{IngestOptions, IngestedFile};
 use crate::iterator::DbIterator;
-use crate::read::ReadOptions;
+use crate::read::{ReadOptions, ValueBuffer};
 use crate::table::PinnedValue;
 use crate::write::WriteOptions;
 
@@ -128,6 +128,12 @@ short_forms! {
         receive: impl FnMut(usize, Result<Option<PinnedValue>>)
     ) -> ():
         multi_get_with, multi_get_with_opt, batched_multi_get_with_cf;
+    /// Copies the values of several keys as of one point in time into `values`, in the order of
+    /// `keys`.
+    multi_get_into_cf_opt(
+        keys: &[impl AsRef<[u8]>]; ReadOptions = READ; values: &mut ValueBuffer
+    ) -> ():
+        multi_get_into, multi_get_into_opt, multi_get_into_cf;
     /// Creates an iterator. It can seek, and has no position before its first seek.
     raw_iterator_cf_opt(; ReadOptions = READ) -> Result<DbIterator>:
         raw_iterator, raw_iterator_opt, raw_iterator_cf;

@@ -7,8 +7,10 @@ use super::{Access, Db, foreign};
 use crate::column_family::ColumnFamily;
 use crate::error::{Error, Result};
 use crate::iterator::DbIterator;
-use crate::read::{self, ReadOptions, Snapshot};
-use crate::table::{PinnedValue, ReadProfile, Sink};
+use crate::read::{
+    self, CopiedValue, FamilyKeys, MultiGetProfile, ReadOptions, Snapshot, ValueBuffer,
+};
+use crate::table::{BatchPinned, LastPinned, PinnedValue, ReadProfile, Sink};
 
 impl Db {
     /// Returns a copy of a key's value; `None` if the key has no value.
@@ -106,7 +108,8 @@ impl Db {
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedValue>>> {
         let mut values: Vec<Result<Option<PinnedValue>>> = keys.iter().map(|_| Ok(None)).collect();
-        self.batched_multi_get_with_cf_opt(family, keys, options, |at, value| values[at] = value);
+        let profile = self.multi_get_profile(options);
+        self.multi_get_pinned(family, keys, options, &profile, |at, value| values[at] = value);
         values
     }
 
@@ -120,15 +123,68 @@ impl Db {
         family: &ColumnFamily,
         keys: &[impl AsRef<[u8]>],
         options: &ReadOptions,
+        receive: impl FnMut(usize, Result<Option<PinnedValue>>),
+    ) {
+        let profile =
+            MultiGetProfile { receiver_is_foreign: true, ..self.multi_get_profile(options) };
+        self.multi_get_pinned(family, keys, options, &profile, receive);
+    }
+
+    fn multi_get_pinned(
+        &self,
+        family: &ColumnFamily,
+        keys: &[impl AsRef<[u8]>],
+        options: &ReadOptions,
+        profile: &MultiGetProfile<'_>,
         mut receive: impl FnMut(usize, Result<Option<PinnedValue>>),
     ) {
         if let Err(error) = self.check_read(family, options) {
             return (0..keys.len()).for_each(|at| receive(at, Err(error.clone())));
         }
-        let source = family.super_version();
-        let statistics = self.inner.shared.statistics.as_deref();
-        let sequence = self.read_sequence(options);
-        read::multi_get(&source, keys, sequence, &profile(options), statistics, receive);
+        let (current, snapshot) = (family.current(), || self.read_sequence(options));
+        let last = LastPinned::default();
+        let sink = || BatchPinned::new(&last);
+        let receive = |at, pinned: Result<Option<BatchPinned<'_>>>| {
+            receive(at, pinned.map(|pinned| pinned.and_then(|pinned| pinned.value)));
+        };
+        read::multi_get(current, keys, snapshot, profile, sink, receive);
+    }
+
+    /// Like [`Db::batched_multi_get_cf_opt`], but copies the values, one after another, into
+    /// `values`.
+    ///
+    /// Values in memtables and cached blocks are copied without a lock. If `values` is reused, they
+    /// are copied with one allocation at most.
+    ///
+    /// # Errors
+    /// For each key, the errors of [`Db::get_cf_opt`]: see [`ValueBuffer::get`].
+    pub fn multi_get_into_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        keys: &[impl AsRef<[u8]>],
+        options: &ReadOptions,
+        values: &mut ValueBuffer,
+    ) {
+        values.fill(keys.len(), |buffer, receive| {
+            if let Err(error) = self.check_read(family, options) {
+                return (0..keys.len()).for_each(|at| receive(at, Err(error.clone())));
+            }
+            let snapshot = || self.read_sequence(options);
+            let profile = self.multi_get_profile(options);
+            let sink = || CopiedValue::new(buffer);
+            read::multi_get(family.current(), keys, snapshot, &profile, sink, |at, value| {
+                receive(at, value.map(|value| value.map(|copied| copied.range)));
+            });
+        });
+    }
+
+    fn multi_get_profile(&self, options: &ReadOptions) -> MultiGetProfile<'_> {
+        MultiGetProfile {
+            read: profile(options),
+            levels_together: options.optimize_multiget_for_io,
+            receiver_is_foreign: false,
+            statistics: self.inner.shared.statistics.as_deref(),
+        }
     }
 
     /// Returns the values of several keys, each with the column family to search, as of one point
@@ -151,14 +207,18 @@ impl Db {
             .collect();
         let mut order: Vec<usize> = (0..keys.len()).filter(|&at| values[at].is_ok()).collect();
         order.sort_by_key(|&at| keys[at].0.id());
-        for group in order.chunk_by(|&a, &b| keys[a].0.id() == keys[b].0.id()) {
-            let family = keys[group[0]].0;
-            let in_family: Vec<&[u8]> = group.iter().map(|&at| keys[at].1.as_ref()).collect();
-            let found = self.batched_multi_get_cf_opt(family, &in_family, &options);
-            for (&at, value) in group.iter().zip(found) {
-                values[at] = value;
-            }
-        }
+        let families = order.chunk_by(|&a, &b| keys[a].0.id() == keys[b].0.id());
+        let families = families.map(|group| FamilyKeys {
+            source: keys[group[0]].0.super_version(),
+            keys: group.iter().map(|&at| (at, keys[at].1.as_ref())).collect(),
+        });
+        let (families, sequence) = (families.collect(), self.read_sequence(&options));
+        let profile = self.multi_get_profile(&options);
+        let last = LastPinned::default();
+        let sink = || BatchPinned::new(&last);
+        read::multi_get_of_families(families, sequence, &profile, sink, |at, pinned| {
+            values[at] = pinned.map(|pinned| pinned.and_then(|pinned| pinned.value));
+        });
         values
     }
 

@@ -179,7 +179,7 @@ fn check_properties(path: &Path, properties: &Properties, family: &ColumnFamily)
 /// Returns the smallest and the largest internal key of a table.
 fn bounds(path: &Path, table: &Arc<TableReader>) -> Result<(Vec<u8>, Vec<u8>)> {
     let comparator = table.comparator();
-    let mut iterator = TableIterator::new(Arc::clone(table), PROFILE, &ReadPlan::Growing);
+    let mut iterator = TableIterator::new(Arc::clone(table), PROFILE, &ReadPlan::growing());
     let mut bounds: Option<(Vec<u8>, Vec<u8>)> = None;
     iterator.seek_to_first()?;
     if iterator.valid() {

@@ -56,7 +56,7 @@ fn has_any(file: &ExternalFile, tables: &TableCache, table: &Arc<FileMetadata>) 
         return Ok(true);
     }
     let comparator = tables.comparator();
-    let mut iterator = TableIterator::new(table, PROFILE, &ReadPlan::Growing);
+    let mut iterator = TableIterator::new(table, PROFILE, &ReadPlan::growing());
     iterator.seek(&first_of(file.begin()))?;
     let key = key::user_key(iterator.key());
     Ok(iterator.valid() && comparator.compare(key, file.end()).is_le())

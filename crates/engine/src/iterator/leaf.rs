@@ -6,16 +6,17 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 
+use crate::block_cache::Block;
+use crate::cache::Cached;
 use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::tombstones::{TombstoneCursor, TombstoneCursors};
 use crate::iterator::{Direction, LevelIterator};
 use crate::memtable::{self, MemTable};
 use crate::prefix_extractor::PrefixExtractor;
-use crate::table::{FileMetadata, TableIterator};
+use crate::table::{FileMetadata, SeekTo, TableIterator, Wanted};
 
 /// One source of records, in internal key order.
-#[expect(clippy::large_enum_variant, reason = "leaves are stored side by side in one allocation")]
 pub(crate) enum Leaf {
     /// A memtable.
     MemTable(MemTableIterator),
@@ -35,7 +36,7 @@ pub(crate) struct MemTableIterator {
 /// A position in a table of level 0, with the table's tombstones.
 pub(crate) struct TableLeaf {
     file: Arc<FileMetadata>,
-    iterator: TableIterator,
+    iterator: Box<TableIterator>,
     tombstones: TombstoneCursor,
 }
 
@@ -68,6 +69,7 @@ impl Leaf {
         snapshot: Sequence,
     ) -> Result<Self> {
         let tombstones = TombstoneCursor::of_table(iterator.table(), file, snapshot)?;
+        let iterator = Box::new(iterator);
         Ok(Self::Table(TableLeaf { file: Arc::clone(file), iterator, tombstones }))
     }
 
@@ -184,6 +186,17 @@ impl Leaf {
         }
     }
 
+    /// Returns the iterator of the current table; `None` in a memtable, and if a level has no
+    /// current table. The caller must not move the table's iterator out of its block.
+    #[inline(always)]
+    pub(crate) fn table_mut(&mut self) -> Option<&mut TableIterator> {
+        match self {
+            Self::MemTable(_) => None,
+            Self::Table(leaf) => Some(&mut leaf.iterator),
+            Self::Level(level) => level.table_mut(),
+        }
+    }
+
     /// Whether the leaf is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
@@ -231,6 +244,21 @@ impl Leaf {
             leaf.cursor.seek_to_last(&leaf.memtable);
             Ok(())
         }, leaf => leaf.seek_to_last())
+    }
+
+    /// Prepares a seek: see [`TableIterator::prepare`]. Returns `None` for a memtable.
+    pub(crate) fn prepare(&mut self, to: SeekTo<'_>) -> Option<Wanted> {
+        dispatch!(self, _leaf => None, leaf => leaf.prepare(to))
+    }
+
+    /// Drops what was prepared for a seek that does not follow.
+    pub(crate) fn drop_prepared(&mut self) {
+        dispatch!(self, _leaf => (), leaf => leaf.drop_prepared());
+    }
+
+    /// Hands over the block that [`Self::prepare`] returned.
+    pub(crate) fn hand_over(&mut self, block: Arc<Cached<Block>>) {
+        dispatch!(self, _leaf => (), leaf => leaf.hand_over(block));
     }
 
     /// Moves to the first record at or after an internal key.

@@ -12,12 +12,16 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
+use crate::block_cache::Block;
+use crate::cache::Cached;
 use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::Direction;
 use crate::iterator::tombstones::{TombstoneCursor, TombstoneCursors};
 use crate::skipped_damage::SkippedDamage;
-use crate::table::{FileMetadata, ReadPlan, ReadProfile, TableCache, TableIterator};
+use crate::table::{
+    FileMetadata, ReadPlan, ReadProfile, SeekTo, TableCache, TableIterator, Wanted,
+};
 use crate::version::Level;
 
 /// An iterator over the tables of one level other than level 0. Their key ranges do not overlap.
@@ -34,14 +38,19 @@ pub(crate) struct LevelIterator {
     skipped_damage: Option<SkippedDamage>,
     /// Index of the current table in the level. Meaningless while `iterator` is `None`.
     file: usize,
-    iterator: Option<TableIterator>,
+    iterator: Option<Box<TableIterator>>,
     /// The table iterator of the table that was left last, without a position. It is kept so that
     /// the next table reuses its buffers. Not used while `iterator` is set.
-    spare: Option<TableIterator>,
+    spare: Option<Box<TableIterator>>,
     /// Whether the table that `spare` last read was replaced by newer tables, and is no longer part
     /// of the level. If so, the next table that is opened starts with the readahead size that
     /// `spare` had reached.
     is_replaced: bool,
+    /// Whether the next table that is opened follows the current one in a scan, and continues with
+    /// the readahead size that was reached.
+    steps_on: bool,
+    /// The place of the table for the seek that follows, if it was prepared.
+    prepared: Option<Option<usize>>,
     /// The range tombstones of tables that the iterator has reached. No others cover records near
     /// the current position.
     pub(super) tombstones: TombstoneCursors<Arc<FileMetadata>>,
@@ -70,6 +79,8 @@ impl LevelIterator {
             iterator: None,
             spare: None,
             is_replaced: false,
+            steps_on: false,
+            prepared: None,
             tombstones: TombstoneCursors::none(),
         }
     }
@@ -177,6 +188,12 @@ impl LevelIterator {
         }
     }
 
+    /// Returns the iterator of the current table. The caller must not move it out of its block.
+    #[inline(always)]
+    pub(crate) fn table_mut(&mut self) -> Option<&mut TableIterator> {
+        self.iterator.as_deref_mut()
+    }
+
     /// Returns the path of the current table.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.iterator.as_ref().map(|iterator| iterator.table().file().path())
@@ -185,19 +202,19 @@ impl LevelIterator {
     /// Whether the iterator is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
-        self.iterator.as_ref().is_some_and(TableIterator::valid)
+        self.iterator.as_ref().is_some_and(|iterator| iterator.valid())
     }
 
     /// Returns the current internal key.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
-        self.iterator.as_ref().map_or(&[], TableIterator::key)
+        self.iterator.as_ref().map_or(&[], |iterator| iterator.key())
     }
 
     /// Returns the current value.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
-        self.iterator.as_ref().map_or(&[], TableIterator::value)
+        self.iterator.as_ref().map_or(&[], |iterator| iterator.value())
     }
 
     /// Returns the current internal key and value.
@@ -211,7 +228,7 @@ impl LevelIterator {
 
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
-        self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)
+        self.iterator.as_ref().map_or(Warmth::default(), |iterator| iterator.warmth())
     }
 
     /// Moves to the first record.
@@ -227,9 +244,37 @@ impl LevelIterator {
         self.skip_backward()
     }
 
+    /// Prepares a seek, like [`TableIterator::prepare`].
+    pub(crate) fn prepare(&mut self, to: SeekTo<'_>) -> Option<Wanted> {
+        let file = match to {
+            SeekTo::AtOrAfter(target) => self.place_of(target, Direction::Forward),
+            SeekTo::AtOrBefore(target) => self.place_of(target, Direction::Backward),
+        };
+        self.drop_prepared();
+        self.go_to_file(file, |_| Ok(())).ok()?;
+        self.prepared = Some(file);
+        self.iterator.as_mut()?.prepare(to)
+    }
+
+    /// Drops what was prepared for a seek that does not follow.
+    pub(crate) fn drop_prepared(&mut self) {
+        self.prepared = None;
+        if let Some(iterator) = &mut self.iterator {
+            iterator.drop_prepared();
+        }
+    }
+
+    /// Hands over the block that [`Self::prepare`] returned.
+    pub(crate) fn hand_over(&mut self, block: Arc<Cached<Block>>) {
+        if let Some(iterator) = &mut self.iterator {
+            iterator.hand_over(block);
+        }
+    }
+
     /// Moves to the first record at or after an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
-        let file = self.place_of(target, Direction::Forward);
+        let prepared = self.prepared.take();
+        let file = prepared.unwrap_or_else(|| self.place_of(target, Direction::Forward));
         self.go_to_file(file, |iterator| iterator.seek(target))?;
         if self.asks_prefix_filter && !self.valid() && !self.next_file_has_prefix_of(target) {
             return Ok(());
@@ -243,7 +288,8 @@ impl LevelIterator {
 
     /// Moves to the last record at or before an internal key.
     pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        let file = self.place_of(target, Direction::Backward);
+        let prepared = self.prepared.take();
+        let file = prepared.unwrap_or_else(|| self.place_of(target, Direction::Backward));
         self.go_to_file(file, |iterator| iterator.seek_for_prev(target))?;
         if self.valid() {
             return Ok(());
@@ -280,7 +326,10 @@ impl LevelIterator {
     /// next table.
     fn skip_forward(&mut self) -> Result<()> {
         while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
-            self.go_to_file(Some(self.file + 1), TableIterator::seek_to_first)?;
+            self.steps_on = self.plan.is_adaptive();
+            let moved = self.go_to_file(Some(self.file + 1), TableIterator::seek_to_first);
+            self.steps_on = false;
+            moved?;
         }
         Ok(())
     }
@@ -289,7 +338,10 @@ impl LevelIterator {
     /// the previous table.
     fn skip_backward(&mut self) -> Result<()> {
         while self.iterator.as_ref().is_some_and(|iterator| !iterator.valid()) {
-            self.go_to_file(self.file.checked_sub(1), TableIterator::seek_to_last)?;
+            self.steps_on = self.plan.is_adaptive();
+            let moved = self.go_to_file(self.file.checked_sub(1), TableIterator::seek_to_last);
+            self.steps_on = false;
+            moved?;
         }
         Ok(())
     }
@@ -312,14 +364,14 @@ impl LevelIterator {
             self.file = at;
             let mut iterator = match self.spare.take() {
                 Some(mut spare) => {
-                    if std::mem::take(&mut self.is_replaced) {
+                    if std::mem::take(&mut self.is_replaced) || self.steps_on {
                         spare.continue_in(table, &self.plan)
                     } else {
                         spare.move_to(table, &self.plan)
                     }
                     spare
                 }
-                None => TableIterator::new(table, self.profile, &self.plan),
+                None => Box::new(TableIterator::new(table, self.profile, &self.plan)),
             };
             iterator.set_prefixes(self.tables.context().prefix_extractor.clone());
             iterator.ask_prefix_filter(self.asks_prefix_filter);

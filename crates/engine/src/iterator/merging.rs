@@ -19,6 +19,12 @@ use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::tombstones::Cover;
 use crate::iterator::{Direction, Leaf};
+use crate::table::{ReadProfile, SeekTo, load_together};
+
+mod run;
+
+use run::Run;
+pub(crate) use run::RunStep;
 
 /// An iterator over every record of every source, in internal key order.
 pub(crate) struct MergingIterator {
@@ -29,6 +35,9 @@ pub(crate) struct MergingIterator {
     direction: Direction,
     /// Buffer for the internal key to which leaves are repositioned.
     turning_key: Vec<u8>,
+    /// If set, the blocks that a seek needs of different leaves are read together.
+    reads_together: Option<ReadProfile>,
+    run: Run,
 }
 
 impl MergingIterator {
@@ -36,12 +45,19 @@ impl MergingIterator {
     pub(crate) fn new(comparator: Comparator, leaves: Vec<Leaf>) -> Self {
         let tree = vec![0; leaves.len().max(1)];
         let direction = Direction::Forward;
-        Self { comparator, leaves, tree, direction, turning_key: Vec::new() }
+        let (turning_key, run) = (Vec::new(), Run::default());
+        Self { comparator, leaves, tree, direction, turning_key, reads_together: None, run }
+    }
+
+    /// Makes later seeks read the blocks that they need of different leaves together.
+    pub(crate) fn read_together(&mut self, profile: ReadProfile) {
+        self.reads_together = Some(profile);
     }
 
     /// Removes and returns all sources. The iterator then has no position until
     /// [`MergingIterator::put_leaves`] sets other sources.
     pub(crate) fn take_leaves(&mut self) -> Vec<Leaf> {
+        self.run.end();
         self.tree.clear();
         self.tree.push(0);
         std::mem::take(&mut self.leaves)
@@ -121,17 +137,20 @@ impl MergingIterator {
 
     /// Moves to the first record at or after an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
+        self.prepare(SeekTo::AtOrAfter(target));
         self.move_all(Direction::Forward, |leaf| leaf.seek(target))
     }
 
     /// Moves to the last record at or before an internal key.
     pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        self.prepare(SeekTo::AtOrBefore(target));
         self.move_all(Direction::Backward, |leaf| leaf.seek_for_prev(target))
     }
 
     /// Moves to the next record.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<()> {
+        self.run.end();
         if self.direction != Direction::Forward {
             self.turn(Direction::Forward)?;
         }
@@ -146,6 +165,7 @@ impl MergingIterator {
     /// Moves to the previous record.
     #[inline]
     pub(crate) fn previous(&mut self) -> Result<()> {
+        self.run.end();
         if self.direction != Direction::Backward {
             self.turn(Direction::Backward)?;
         }
@@ -201,6 +221,7 @@ impl MergingIterator {
         // The edge is the internal key at which the tombstone ends in the current direction. No
         // record has this internal key, because records never have the value type of an edge. So a
         // seek to the edge ends after it (forward) or before it (backward).
+        self.run.end();
         let edge = &mut self.turning_key;
         source.edge(direction, edge);
         let mut moved = Ok(());
@@ -219,12 +240,34 @@ impl MergingIterator {
         moved
     }
 
+    /// If reads are in flight together, loads the blocks that a seek of all leaves begins in.
+    fn prepare(&mut self, to: SeekTo<'_>) {
+        let Some(profile) = self.reads_together else { return };
+        let (mut wanted, mut waiting) = (Vec::new(), Vec::new());
+        for (at, leaf) in self.leaves.iter_mut().enumerate() {
+            if let Some(block) = leaf.prepare(to) {
+                wanted.push(block);
+                waiting.push(at);
+            }
+        }
+        if wanted.is_empty() {
+            return;
+        }
+        load_together(&wanted, &profile, |at, block| {
+            // If reading the block failed, the leaf reads it again, and reports the error.
+            if let Ok(block) = block {
+                self.leaves[waiting[at]].hand_over(block);
+            }
+        });
+    }
+
     fn move_all(
         &mut self,
         direction: Direction,
         mut go: impl FnMut(&mut Leaf) -> Result<()>,
     ) -> Result<()> {
         self.direction = direction;
+        self.run.end();
         let mut moved = Ok(());
         for leaf in &mut self.leaves {
             leaf.reset_tombstones();
@@ -234,6 +277,7 @@ impl MergingIterator {
             }
         }
         self.rebuild();
+        self.run.expect(self.tree[0]);
         moved
     }
 
@@ -256,6 +300,10 @@ impl MergingIterator {
             }
         }
         self.turning_key = target;
+        if moved.is_err() {
+            // The leaves that were not reached do not make the seek that was prepared for them.
+            self.leaves.iter_mut().for_each(Leaf::drop_prepared);
+        }
         self.rebuild();
         moved
     }

@@ -85,8 +85,12 @@ impl Cursor {
     #[inline]
     pub(crate) fn next(&mut self, memtable: &MemTable) {
         let next = self.node(&memtable.list).and_then(|node| node.next(0));
-        if let Some(following) = next.and_then(|next| next.next(0)) {
-            following.prefetch();
+        // The node after the next one was prefetched by the last step.
+        if let Some(second) = next.and_then(|next| next.next(0)) {
+            second.prefetch_value();
+            if let Some(third) = second.next(0) {
+                third.prefetch();
+            }
         }
         self.stand_on(next, false);
     }

@@ -71,6 +71,9 @@ option_table! {
         /// readers see the outputs. Less is handed over while few of the blocks are read, and
         /// nothing while writes are about to be slowed down.
         warm_handover: bool = true, Fixed, Honoured;
+        /// Maximum size of the buffers of users' reads in flight, in bytes: of multi-gets, and of
+        /// iterators with `async_io`. A read that finds this memory in use is made alone.
+        max_bytes_in_flight: u64 = 32 << 20, Fixed, Honoured;
         /// Whether compactions run at low CPU priority, so that they yield to users' threads, until
         /// writes are about to be slowed down. If CPUs are never idle, compactions hardly run until
         /// then. Compaction filters and merge operators run at that priority, too.

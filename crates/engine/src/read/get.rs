@@ -12,7 +12,7 @@ use crate::memtable::MemTable;
 use crate::stats::{Histogram, Recorder, Started, Statistics, Ticker};
 use crate::table::{
     AccessResult, BlockAccess, FileMetadata, GetCursors, Loading, Lookup, Missing, Owner,
-    PinnedValue, ReadProfile, Resident, Sink, Step, Stop, TableReader,
+    ReadProfile, Resident, Sink, Step, Stop, TableReader,
 };
 
 thread_local! {
@@ -23,13 +23,13 @@ thread_local! {
 
 /// How far a get has searched the sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Progress {
+pub(super) struct Progress {
     /// Number of memtables that were searched.
-    memtables: usize,
-    level: usize,
+    pub(super) memtables: usize,
+    pub(super) level: usize,
     /// Number of tables of the current level that the get has searched or skipped. Only tables that
     /// may contain the key are counted.
-    file: usize,
+    pub(super) file: usize,
 }
 
 /// How a get accesses tables: only in memory ([`Resident`]), or also from files ([`Loading`]).
@@ -54,7 +54,7 @@ impl TableAccess for Resident<'_> {
         cursors: &mut GetCursors,
     ) -> AccessResult<Step, Self> {
         let Some(table) = source.tables().opened(file, self.guard) else {
-            return Err(Stop::Unreachable(Missing { file: file.cache_id(), block: None }));
+            return Err(Stop::Unreachable(Missing::Table));
         };
         let mark = self.mark();
         let step = table.get().get(self, lookup, cursors);
@@ -96,7 +96,7 @@ pub(crate) fn get<S: Sink>(
     let found = with_cursors(|cursors| {
         let guard = epoch::pin();
         let held = current.load(&guard);
-        let mut lookup = Lookup::new(user_key, snapshot(), sink);
+        let mut lookup = Lookup::new(user_key, snapshot(), &mut *sink);
         let mut progress = Progress::default();
         let missing =
             search_memory(held.get(), &guard, &mut lookup, &mut progress, cursors, statistics)?;
@@ -117,7 +117,7 @@ pub(crate) fn get<S: Sink>(
 
 /// Where a get ended, for the statistics.
 #[derive(Debug, Clone, Copy, Default)]
-struct Outcome {
+pub(super) struct Outcome {
     /// Whether the search ended in a memtable.
     in_memtable: bool,
     /// If the search found a value in a table: the level of that table. For merge operands, the
@@ -127,13 +127,17 @@ struct Outcome {
 
 impl Outcome {
     #[inline]
-    fn of<S: Sink>(source: &SuperVersion, lookup: &Lookup<'_, S>, progress: Progress) -> Self {
+    pub(super) fn of<S: Sink>(
+        source: &SuperVersion,
+        lookup: &Lookup<'_, S>,
+        progress: Progress,
+    ) -> Self {
         let in_memtable = progress.memtables < source.memtables().len();
         let level = (!in_memtable && lookup.found_value()).then_some(progress.level);
         Self { in_memtable, level }
     }
 
-    fn count_sources(self, recorder: &Recorder<'_>) {
+    pub(super) fn count_sources(self, recorder: &Recorder<'_>) {
         let memtables = if self.in_memtable { Ticker::MemtableHit } else { Ticker::MemtableMiss };
         recorder.add(memtables, 1);
         match self.level {
@@ -157,31 +161,6 @@ impl Outcome {
     }
 }
 
-/// Returns the value of a key, like [`get`], but from sources that the caller holds.
-pub(super) fn get_in(
-    source: &SuperVersion,
-    user_key: &[u8],
-    snapshot: Sequence,
-    profile: &ReadProfile,
-    statistics: Option<&Statistics>,
-) -> Result<Option<PinnedValue>> {
-    let mut outcome = Outcome::default();
-    let mut value = None;
-    let found = with_cursors(|cursors| {
-        let mut lookup = Lookup::new(user_key, snapshot, &mut value);
-        let mut progress = Progress::default();
-        let guard = epoch::pin();
-        let missing =
-            search_memory(source, &guard, &mut lookup, &mut progress, cursors, statistics)?;
-        drop(guard);
-        finish(source, missing, lookup, progress, profile, cursors, &mut outcome)
-    });
-    if let Some(statistics) = statistics {
-        outcome.count_sources(&statistics.recorder());
-    }
-    found.map(|_| value)
-}
-
 /// Completes a get that has searched the memtables and the table blocks in memory. If something was
 /// missing there, continues the search in files. Then reads the value's blob, if the value is in a
 /// blob file, and merges the operands.
@@ -201,7 +180,7 @@ fn finish<S: Sink>(
     lookup.finish(source.merge_operator(), |user_key, index| source.read_blob(user_key, index))
 }
 
-fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
+pub(super) fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
     // While the thread exits, its cursors may already have been dropped. Then new ones are used.
     let mut cursors = CURSORS.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = read(&mut cursors);
@@ -283,7 +262,10 @@ fn search<A: TableAccess, S: Sink>(
 }
 
 #[inline]
-fn search_memtable<S: Sink>(memtable: &Arc<MemTable>, lookup: &mut Lookup<'_, S>) -> Result<Step> {
+pub(super) fn search_memtable<S: Sink>(
+    memtable: &MemTable,
+    lookup: &mut Lookup<'_, S>,
+) -> Result<Step> {
     lookup.cover(memtable.covering_sequence(lookup.user_key, lookup.snapshot));
     let mut versions = memtable.versions(lookup.user_key, lookup.snapshot);
     while let Some((user_key, version)) = versions.next_with_key() {

@@ -13,7 +13,10 @@ mod snapshot;
 mod state;
 
 pub(crate) use get::get;
-pub(crate) use multi_get::multi_get;
+pub use multi_get::ValueBuffer;
+pub(crate) use multi_get::{
+    CopiedValue, FamilyKeys, MultiGetProfile, multi_get, multi_get_of_families,
+};
 pub use options::ReadOptions;
 pub use snapshot::Snapshot;
 pub(crate) use snapshot::SnapshotList;

@@ -38,6 +38,18 @@ pub struct ReadOptions {
     /// Number of bytes that an iterator reads from a table file at a time. With 0, the default, the
     /// number grows as the iterator advances sequentially.
     pub readahead_size: usize,
+    /// Whether an iterator has several reads in flight: the blocks that a seek needs of different
+    /// tables, and the next part of a table that it reads from front to back. Default: false.
+    pub async_io: bool,
+    /// Whether a multi-get reads the blocks that it needs of different levels together. Otherwise
+    /// it reads those of one level together, and then goes on to the next level. Default: true.
+    pub optimize_multiget_for_io: bool,
+    /// Whether an iterator that goes on to the next table of a level keeps the readahead size that
+    /// it has reached. Otherwise it begins with the initial size again. Default: false.
+    pub adaptive_readahead: bool,
+    /// Whether the readahead of an iterator ends with the block of its upper bound, if it has one.
+    /// Default: true.
+    pub auto_readahead_size: bool,
     /// Whether an iterator shows only keys with the prefix of the last seek's target. After
     /// `seek_to_first` it shows only keys with the prefix of the lower bound, and after
     /// `seek_to_last` only those with the prefix of the upper bound. Without the bound, it is the
@@ -89,6 +101,10 @@ impl ReadOptions {
             iterate_lower_bound: None,
             iterate_upper_bound: None,
             readahead_size: 0,
+            async_io: false,
+            optimize_multiget_for_io: true,
+            adaptive_readahead: false,
+            auto_readahead_size: true,
             prefix_same_as_start: false,
             total_order_seek: false,
             pin_data: false,
@@ -131,6 +147,10 @@ setters!(ReadOptions {
     with_verify_checksums(verify_checksums: bool),
     with_fill_cache(fill_cache: bool),
     with_readahead_size(readahead_size: usize),
+    with_async_io(async_io: bool),
+    with_optimize_multiget_for_io(optimize_multiget_for_io: bool),
+    with_adaptive_readahead(adaptive_readahead: bool),
+    with_auto_readahead_size(auto_readahead_size: bool),
     with_prefix_same_as_start(prefix_same_as_start: bool),
     with_total_order_seek(total_order_seek: bool),
     with_pin_data(pin_data: bool),

@@ -47,7 +47,7 @@ pub(crate) struct Lookup<'a, S> {
     pub(crate) snapshot: Sequence,
     /// Whether the table being searched has records of the key; set by that table.
     pub(crate) met_key: bool,
-    sink: &'a mut S,
+    sink: S,
     /// The sequence number of the newest range tombstone that covers the key in the sources
     /// searched so far; 0 if there is none.
     covering: Sequence,
@@ -58,7 +58,7 @@ pub(crate) struct Lookup<'a, S> {
 
 impl<'a, S: Sink> Lookup<'a, S> {
     /// Creates a lookup that has searched nothing yet.
-    pub(crate) fn new(user_key: &'a [u8], snapshot: Sequence, sink: &'a mut S) -> Self {
+    pub(crate) fn new(user_key: &'a [u8], snapshot: Sequence, sink: S) -> Self {
         let answer = Answer::Open;
         Self { user_key, snapshot, met_key: false, sink, covering: 0, operands: Vec::new(), answer }
     }
@@ -88,6 +88,13 @@ impl<'a, S: Sink> Lookup<'a, S> {
     #[inline]
     pub(crate) fn needs_blob(&self) -> bool {
         matches!(self.answer, Answer::Blob { .. })
+    }
+
+    /// Whether the result is complete: the sink has the value, or the key has none. Otherwise a
+    /// blob file must be read, or operands merged.
+    #[inline]
+    pub(crate) fn is_delivered(&self) -> bool {
+        self.operands.is_empty() && !self.needs_blob()
     }
 
     /// Returns the number of operands so far, to which [`Lookup::rewind`] can return.
@@ -150,11 +157,11 @@ impl<'a, S: Sink> Lookup<'a, S> {
     /// blob index; then merges the operands. Returns whether the key has a value, which the sink
     /// then holds.
     pub(crate) fn finish(
-        self,
+        &mut self,
         merge_operator: &FamilyMergeOperator,
         read_blob: impl FnOnce(&[u8], &[u8]) -> Result<Vec<u8>>,
     ) -> Result<bool> {
-        let base = match self.answer {
+        let base = match std::mem::replace(&mut self.answer, Answer::Open) {
             Answer::Delivered => return Ok(true),
             Answer::Open | Answer::Deleted if self.operands.is_empty() => return Ok(false),
             Answer::Open | Answer::Deleted => None,
@@ -170,6 +177,12 @@ impl<'a, S: Sink> Lookup<'a, S> {
         };
         self.sink.put_owned(value);
         Ok(true)
+    }
+
+    /// Returns the sink, which holds the value if [`Self::finish`] found one.
+    #[inline]
+    pub(crate) fn into_sink(self) -> S {
+        self.sink
     }
 }
 

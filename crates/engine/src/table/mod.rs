@@ -24,18 +24,18 @@ mod warm_installation;
 pub(crate) use builder::Builder;
 pub(crate) use compaction_marks::CompactionMarks;
 pub(crate) use file::{FileMetadata, FileStatistics};
-pub(crate) use iterator::{Direction, ReadPlan, Streaming, TableIterator};
+pub(crate) use iterator::{Direction, ReadAheadPlan, ReadPlan, SeekTo, Streaming, TableIterator};
 pub(crate) use lookup::{Lookup, PlainValue, Step, fold, plain_value};
 pub(crate) use new_files::{NewFiles, table_buffers};
 pub(crate) use open_budget::{OpenBudget, OpenPermit};
 pub(crate) use open_shares::OpenShares;
 pub(crate) use open_tables::{OpenReader, OpenTables};
 pub(crate) use reader::{
-    AccessResult, AutoReadAhead, BlockAccess, BlockFile, GetCursors, Kept, Loading,
-    MetaBlockPlacement, Missing, ReadProfile, Resident, Stop, TableContext, TableIdentity,
-    TableReader,
+    AccessResult, AutoReadAhead, BlockAccess, BlockFile, GetCursors, Kept, Loaded, Loading,
+    MetaBlockPlacement, Missing, PassedFilter, ReadProfile, Resident, Stop, TableContext,
+    TableIdentity, TableReader, Wanted, load_together,
 };
 pub use sink::PinnedValue;
-pub(crate) use sink::{Owner, Sink};
+pub(crate) use sink::{BatchPinned, LastPinned, Owner, Sink};
 pub(crate) use table_cache::TableCache;
 pub(crate) use warm_installation::{HandedOver, WarmInstallation};

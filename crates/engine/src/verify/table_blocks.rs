@@ -100,7 +100,7 @@ impl TableCheck<'_> {
                 let message = format!("a block of {length} bytes ends after {}", raw.len());
                 return Err(Error::corruption_at(file.path(), handle.offset, message));
             }
-            file.unpack_read_ahead(raw, handle, dictionary, true)?
+            file.unpack_block(raw, handle, dictionary, true)?
         } else {
             file.read(handle, dictionary, true, Purpose::Verification)?
         };

@@ -1,11 +1,11 @@
 //! Compares the results of a database's reads with its expected contents.
 
-use tailwater::{ColumnFamily, Db, Error, ReadOptions, Snapshot};
+use tailwater::{ColumnFamily, Db, Error, ReadOptions, Snapshot, ValueBuffer};
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::model::Family;
 
 /// Asserts that a database holds the entries of a dump and no others, when it is read forward,
-/// backward and key by key.
+/// backward, key by key, and all keys at once.
 pub(crate) fn holds(db: &Db, dump: &[Entry], context: &str) {
     holds_at(db, None, dump, context);
 }
@@ -21,11 +21,30 @@ pub(crate) fn holds_at(db: &Db, snapshot: Option<&Snapshot>, dump: &[Entry], con
         let model = Family::new(family.name(), family.comparator().clone(), dump);
         let context = format!("{context}, family '{}'", family.name());
         let otherwise = options.clone().with_pin_data(true).with_allow_unprepared_value(true);
+        let otherwise = otherwise.with_async_io(true);
         for options in [&options, &otherwise] {
             forward(db, family, options, &model, &context);
             backward(db, family, options, &model, &context);
         }
         gets(db, family, &options, &model, &context);
+        multi_get(db, family, &options, &model, &context);
+    }
+}
+
+/// Gets all keys at once.
+fn multi_get(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family, context: &str) {
+    let keys: Vec<_> = model.entries.iter().map(|(key, _)| key).collect();
+    let mut values = ValueBuffer::new();
+    db.multi_get_into_cf_opt(family, &keys, options, &mut values);
+    for (at, (key, value)) in model.entries.iter().enumerate() {
+        let found = values.get(at).unwrap_or_else(|error| panic!("{context}, multi-get: {error}"));
+        assert!(
+            found == Some(value.as_slice()),
+            "{context}: multi-get of '{}' found {:?} instead of {:?}",
+            key.escape_ascii(),
+            found.map(shortened),
+            shortened(value),
+        );
     }
 }
 

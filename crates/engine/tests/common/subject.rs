@@ -13,7 +13,8 @@ use std::ops::Deref;
 
 use fastrand::Rng;
 use tailwater::{
-    ColumnFamily, Db, PinnedValue, PrefixExtractor, ReadOptions, Result, Snapshot, options,
+    ColumnFamily, Db, PinnedValue, PrefixExtractor, ReadOptions, Result, Snapshot, ValueBuffer,
+    options,
 };
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::model::Family;
@@ -56,20 +57,43 @@ pub(crate) fn ask_at(
     rng: &mut Rng,
     context: &str,
 ) {
-    for family in &db.column_families() {
-        let subject = Subject {
-            db,
-            family,
-            snapshot,
-            model: Family::new(family.name(), family.comparator().clone(), dump),
-            extractor: extractor(family),
-            context: format!("{context}, family '{}'", family.name()),
-        };
+    let families = db.column_families();
+    let subject = |family| Subject {
+        db,
+        family,
+        snapshot,
+        model: Family::new(family.name(), family.comparator().clone(), dump),
+        extractor: extractor(family),
+        context: format!("{context}, family '{}'", family.name()),
+    };
+    let subjects: Vec<_> = families.iter().map(subject).collect();
+    for _ in 0..effort.multi_gets {
+        check_multi_get_of(&subjects, rng);
+    }
+    for subject in &subjects {
         subject.check_gets(effort.gets, rng);
         subject.check_multi_gets(effort.multi_gets, rng);
         for _ in 0..effort.walks {
-            walk::check(&subject, effort.between, rng);
+            walk::check(subject, effort.between, rng);
         }
+    }
+}
+
+/// Checks a multi-get over several column families of a database.
+fn check_multi_get_of(subjects: &[Subject<'_>], rng: &mut Rng) {
+    let Some(first) = subjects.first() else { return };
+    let options = first.random_read_options(rng);
+    let keys: Vec<_> = (0..rng.usize(..60))
+        .map(|_| rng.choice(subjects).map(|subject| (subject, subject.random_key(rng))))
+        .map(|key| key.expect("a subject"))
+        .collect();
+    let sought: Vec<_> = keys.iter().map(|(subject, key)| (subject.family, key)).collect();
+    let values = first.db.multi_get_cf_opt(&sought, &options);
+    assert_eq!(values.len(), keys.len(), "{}", first.context);
+    for ((subject, key), value) in keys.iter().zip(values) {
+        let context = || format!("{}: multi_get_cf of '{}'", subject.context, key.escape_ascii());
+        let value = value.unwrap_or_else(|error| panic!("{}: {error}", context()));
+        assert_eq!(value.as_deref(), subject.model.get(key), "{}", context());
     }
 }
 
@@ -114,6 +138,10 @@ impl Subject<'_> {
             .with_pin_data(rng.bool())
             .with_allow_unprepared_value(rng.bool())
             .with_auto_refresh_iterator_with_snapshot(rng.bool())
+            .with_async_io(rng.bool())
+            .with_optimize_multiget_for_io(rng.bool())
+            .with_adaptive_readahead(rng.bool())
+            .with_auto_readahead_size(rng.bool())
     }
 
     fn check_gets(&self, count: usize, rng: &mut Rng) {
@@ -162,6 +190,15 @@ impl Subject<'_> {
             let values = self.db.batched_multi_get_cf_opt(self.family, &keys, &options);
             assert_eq!(values.len(), keys.len(), "{}", self.context);
             self.check_received(&keys, &options, &values);
+            let mut copies = ValueBuffer::new();
+            self.db.multi_get_into_cf_opt(self.family, &keys, &options, &mut copies);
+            assert_eq!(copies.len(), keys.len(), "{}", self.context);
+            for (at, value) in values.iter().enumerate() {
+                let copy =
+                    copies.get(at).unwrap_or_else(|error| panic!("{}: {error}", self.context));
+                let value = value.as_ref().ok().and_then(Option::as_deref);
+                assert_eq!(copy, value, "{}, copied", self.context);
+            }
             for (key, value) in keys.iter().zip(&values) {
                 let context = || format!("{}: multi_get of '{}'", self.context, key.escape_ascii());
                 let value = value.as_ref().unwrap_or_else(|error| panic!("{}: {error}", context()));

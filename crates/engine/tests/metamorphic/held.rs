@@ -39,6 +39,8 @@ impl HeldIterator {
         let mut options = ReadOptions::new()
             .with_snapshot(rng.bool().then(|| db.snapshot()))
             .with_auto_refresh_iterator_with_snapshot(rng.u8(..4) > 0)
+            .with_async_io(rng.bool())
+            .with_adaptive_readahead(rng.bool())
             .with_total_order_seek(true);
         options.iterate_lower_bound = bounds[0].clone();
         options.iterate_upper_bound = bounds[1].clone();

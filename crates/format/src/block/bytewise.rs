@@ -7,6 +7,8 @@
 //! If an entry shares no more bytes than that, its shared bytes equal the target's, and only its
 //! other bytes are compared.
 
+use std::ops::Range;
+
 use crate::Result;
 use crate::block::cursor::Cursor;
 use crate::block::layout::Layout;
@@ -35,6 +37,19 @@ impl Cursor {
     /// Corruption if an entry is malformed.
     #[inline]
     pub fn seek(&mut self, block: &[u8], layout: &Layout, target: &Target<'_>) -> Result<()> {
+        self.seek_and_announce(block, layout, target, |_| ())
+    }
+
+    /// Like [`Cursor::seek`]. Calls `announce` with the range of bytes that the rest of the search
+    /// may read, before it reads them, so that the caller can prefetch them.
+    #[inline]
+    pub fn seek_and_announce(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        target: &Target<'_>,
+        announce: impl FnOnce(Range<usize>),
+    ) -> Result<()> {
         if layout.is_empty() {
             self.position.at_end(layout);
             return Ok(());
@@ -45,6 +60,8 @@ impl Cursor {
             super::Restarts::all(layout),
             &mut |entry: &[u8]| target.compare(entry),
         )?;
+        let end = layout.offset_or_max(block, restart + 1)?.min(layout.entries_end);
+        announce(layout.restart_offset(block, restart)? as usize..end as usize);
         self.seek_from_restart(block, layout, restart, target)
     }
 
@@ -78,7 +95,7 @@ impl Cursor {
             let head = EntryHead::decode::<true>(block, entry, layout.entries_end, false)
                 .filter(|head| !at_restart || head.shared == 0)
                 .ok_or_else(|| bad_entry(entry))?;
-            let key_end = head.key_start + head.unshared;
+            let key_end = head.key_end();
             let end = key_end
                 .checked_add(head.value_length)
                 .filter(|&end| end <= layout.entries_end)
@@ -134,7 +151,7 @@ fn judge(unshared: &[u8], shared: usize, target: &Target<'_>) -> Verdict {
 
 /// Returns the length of the common prefix of two byte strings.
 #[inline(always)]
-fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+pub(super) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let mut common = 0;
     while let (Some(a), Some(b)) = (
         a.get(common..).and_then(|rest| rest.first_chunk::<8>()),

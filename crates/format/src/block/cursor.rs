@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use crate::block::hash_index::HashIndexAnswer;
 use crate::block::layout::Layout;
-use crate::block::position::{Position, bad_entry};
+use crate::block::position::{EntryHead, Position, bad_entry};
 use crate::block::target::Target;
 use crate::hash::hash_index_hash;
 use crate::{Error, Result};
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 pub struct Cursor {
     pub(super) position: Position,
     pub(super) value: Range<u32>,
-    backwards: Backwards,
+    pub(super) backwards: Backwards,
 }
 
 /// Maximum total length of the keys that are kept for steps backward, in bytes; a longer key is
@@ -33,9 +33,13 @@ const BACKWARDS_KEYS_MAX: usize = 1 << 20;
 /// so that further steps need not decode them again. If the keys are very long, only the last
 /// entries of the interval are kept.
 #[derive(Debug, Default)]
-struct Backwards {
+pub(super) struct Backwards {
     entries: Vec<BackwardsEntry>,
     keys: Vec<u8>,
+    /// The number of the restart that follows the interval, and the offset of the entry there, as
+    /// in [`Position`].
+    next_restart: u32,
+    next_restart_offset: u32,
 }
 
 #[derive(Debug, Clone)]
@@ -44,6 +48,59 @@ struct BackwardsEntry {
     next: u32,
     key: Range<u32>,
     value: Range<u32>,
+}
+
+impl Backwards {
+    /// Returns whether the last entry is the one directly before the entry at offset `current`.
+    #[inline(always)]
+    pub(super) fn ends_at(&self, current: u32) -> bool {
+        self.entries.last().is_some_and(|last| last.next == current)
+    }
+
+    /// Returns the key of the last entry.
+    #[inline(always)]
+    pub(super) fn last_key(&self) -> Option<&[u8]> {
+        let key = &self.entries.last()?.key;
+        self.keys.get(key.start as usize..key.end as usize)
+    }
+
+    /// Adds the entries from the restart at offset `next` to the entry at offset `current`,
+    /// exclusive. Both vectors must be empty.
+    fn decode(&mut self, block: &[u8], layout: &Layout, mut next: u32, current: u32) -> Result<()> {
+        let mut key = 0..0;
+        let mut value = 0..0;
+        let mut is_first = true;
+        while next < current {
+            let entry = next;
+            let bad = || bad_entry(entry);
+            let offset_follows = layout.values_apart && is_first;
+            let head = EntryHead::decode::<true>(block, entry, layout.entries_end, offset_follows)
+                .filter(|head| head.shared as usize <= key.len())
+                .ok_or_else(bad)?;
+            let unshared =
+                block.get(head.key_start as usize..head.key_end() as usize).ok_or_else(bad)?;
+            (value, next) = head.value(layout, value.end).ok_or_else(bad)?;
+            let start = self.keys.len();
+            self.keys.extend_from_within(key.start..key.start + head.shared as usize);
+            self.keys.extend_from_slice(unshared);
+            key = start..self.keys.len();
+            if key.end > BACKWARDS_KEYS_MAX && start > 0 {
+                self.keys.drain(..start);
+                self.entries.clear();
+                key = 0..self.keys.len();
+            }
+            self.entries.push(BackwardsEntry {
+                entry,
+                next,
+                key: key.start as u32..key.end as u32,
+                value: value.clone(),
+            });
+            is_first = false;
+        }
+        // In a malformed block, a scan from the restart before the current entry may not reach
+        // exactly the current entry.
+        if next == current { Ok(()) } else { Err(bad_entry(current)) }
+    }
 }
 
 impl Cursor {
@@ -151,23 +208,8 @@ impl Cursor {
     #[inline(always)]
     pub fn next(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
         let Some(head) = self.position.step::<true>(block, layout)? else { return Ok(()) };
-        if !layout.values_apart {
-            let start = self.position.next;
-            self.position.next = start
-                .checked_add(head.value_length)
-                .filter(|&end| end <= layout.entries_end)
-                .ok_or_else(|| bad_entry(self.position.entry))?;
-            self.value = start..self.position.next;
-            return Ok(());
-        }
-        let start = match head.value_offset {
-            Some(offset) => layout.entries_end.checked_add(offset),
-            None => Some(self.value.end),
-        };
-        self.value = start
-            .and_then(|start| Some(start..start.checked_add(head.value_length)?))
-            .filter(|value| value.end <= layout.restarts)
-            .ok_or_else(|| bad_entry(self.position.entry))?;
+        (self.value, self.position.next) =
+            head.value(layout, self.value.end).ok_or_else(|| bad_entry(self.position.entry))?;
         Ok(())
     }
 
@@ -175,52 +217,50 @@ impl Cursor {
     /// invalid.
     pub fn previous(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
         let current = self.position.entry;
-        if self.backwards.entries.last().is_some_and(|last| last.next == current) {
-            self.take_backwards();
-            return Ok(());
-        }
-        let Some(restart) = self.position.restart_before(block, layout, current)? else {
+        if !self.backwards.ends_at(current) && !self.decode_backwards(block, layout, current)? {
             self.position.at_end(layout);
             return Ok(());
-        };
-        self.before_restart(block, layout, restart)?;
-        self.backwards.keys.clear();
-        loop {
-            self.next(block, layout)?;
-            if !self.position.valid || self.position.entry >= current {
-                // The block is malformed: a scan from the restart before the current entry does not
-                // reach the current entry.
-                return Err(bad_entry(current));
-            }
-            if self.backwards.keys.len() + self.position.key.len() > BACKWARDS_KEYS_MAX {
-                self.backwards.keys.clear();
-                self.backwards.entries.clear();
-            }
-            let key_start = self.backwards.keys.len() as u32;
-            self.backwards.keys.extend_from_slice(&self.position.key);
-            self.backwards.entries.push(BackwardsEntry {
-                entry: self.position.entry,
-                next: self.position.next,
-                key: key_start..self.backwards.keys.len() as u32,
-                value: self.value.clone(),
-            });
-            if self.position.next >= current {
-                break;
-            }
         }
         self.take_backwards();
         Ok(())
     }
 
+    /// Decodes the entries between the entry at offset `current` and the last restart before it,
+    /// and keeps them for steps backward. Returns false if no entry is before `current`.
+    pub(super) fn decode_backwards(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        current: u32,
+    ) -> Result<bool> {
+        let kept = &mut self.backwards;
+        kept.entries.clear();
+        kept.keys.clear();
+        let Some(restart) = self.position.restart_before(block, layout, current)? else {
+            return Ok(false);
+        };
+        kept.next_restart = restart + 1;
+        kept.next_restart_offset = layout.offset_or_max(block, restart + 1)?;
+        let decoded = kept.decode(block, layout, layout.restart_offset(block, restart)?, current);
+        if decoded.is_err() {
+            kept.entries.clear();
+        }
+        decoded.map(|()| true)
+    }
+
     /// Takes the last entry out of those that are kept for steps backward, and moves to this entry.
-    fn take_backwards(&mut self) {
-        let Some(entry) = self.backwards.entries.pop() else { return };
-        let key = self.backwards.keys.get(entry.key.start as usize..entry.key.end as usize);
-        self.position.key.clear();
-        self.position.key.extend_from_slice(key.unwrap_or_default());
-        self.position.entry = entry.entry;
-        self.position.next = entry.next;
-        self.position.valid = true;
+    #[inline]
+    pub(super) fn take_backwards(&mut self) {
+        let kept = &mut self.backwards;
+        let Some(entry) = kept.entries.pop() else { return };
+        let key = kept.keys.get(entry.key.start as usize..entry.key.end as usize);
+        let position = &mut self.position;
+        position.take_key(0, key.unwrap_or_default());
+        position.entry = entry.entry;
+        position.next = entry.next;
+        position.next_restart = kept.next_restart;
+        position.next_restart_offset = kept.next_restart_offset;
+        position.valid = true;
         self.value = entry.value;
     }
 

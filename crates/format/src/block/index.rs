@@ -45,6 +45,15 @@ impl IndexCursor {
         self.position.valid = false;
     }
 
+    /// Moves to the position of another cursor on the same block.
+    pub fn go_to(&mut self, other: &Self) {
+        let Self { position, handle, first_key, value_end } = self;
+        position.go_to(&other.position);
+        *handle = other.handle;
+        *first_key = other.first_key.clone();
+        *value_end = other.value_end;
+    }
+
     /// Returns whether the cursor is at an entry.
     #[inline]
     pub fn valid(&self) -> bool {
@@ -126,7 +135,10 @@ impl IndexCursor {
         } else {
             Position::search_restarts::<true>(block, layout, among, &mut compare)?
         };
-        self.position.before_restart(block, layout, restart)?;
+        match among.offset {
+            Some(offset) if restart == among.first => self.position.before_entry(restart, offset),
+            _ => self.position.before_restart(block, layout, restart)?,
+        }
         loop {
             self.next(block, layout, format)?;
             if !self.position.valid || compare(&self.position.key) != Ordering::Less {

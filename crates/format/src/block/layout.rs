@@ -1,6 +1,7 @@
 //! The footer of a block, which gives the locations of its restarts, values and hash index.
 
 use crate::block::hash_index::HashIndex;
+use crate::block::restarts::Restarts;
 use crate::{Error, Result};
 
 pub(super) const RESTARTS_MASK: u32 = (1 << 28) - 1;
@@ -108,6 +109,36 @@ impl Layout {
         self.hash_index.is_some()
     }
 
+    /// Returns the offset of the array of restarts. If the block has a hash index, it follows the
+    /// array.
+    #[inline]
+    pub fn restarts_offset(&self) -> usize {
+        self.restarts as usize
+    }
+
+    /// Returns the offset in the block at which the array of restarts has the last of these.
+    #[inline]
+    pub fn offset_of_last(&self, restarts: &Restarts) -> usize {
+        self.restarts as usize + 4 * restarts.last as usize
+    }
+
+    /// Returns the offset of the entry at the last of these restarts, as the block stores it: a
+    /// damaged block may store any.
+    #[inline]
+    pub fn entry_of_last(&self, block: &[u8], restarts: &Restarts) -> Option<usize> {
+        let bytes = block.get(self.offset_of_last(restarts)..)?.first_chunk::<4>()?;
+        Some(u32::from_le_bytes(*bytes) as usize)
+    }
+
+    /// Returns the offsets of the entries at the restarts, as the block stores them: a damaged
+    /// block may store any.
+    #[inline]
+    pub fn restart_offsets<'a>(&self, block: &'a [u8]) -> impl Iterator<Item = usize> + use<'a> {
+        let (from, bytes) = (self.restarts as usize, 4 * self.restart_count as usize);
+        let array = block.get(from..from.saturating_add(bytes)).unwrap_or_default();
+        array.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes) as usize)
+    }
+
     /// Returns the offset of the entry at restart number `restart`.
     #[inline]
     pub(super) fn restart_offset(&self, block: &[u8], restart: u32) -> Result<u32> {
@@ -122,6 +153,17 @@ impl Layout {
             return Err(Error::corruption("block restart", at, "an entry's offset", found));
         }
         Ok(offset)
+    }
+
+    /// Returns the offset of the entry at restart number `restart`; `u32::MAX` if there are not
+    /// that many restarts.
+    #[inline]
+    pub(super) fn offset_or_max(&self, block: &[u8], restart: u32) -> Result<u32> {
+        if restart < self.restart_count {
+            self.restart_offset(block, restart)
+        } else {
+            Ok(u32::MAX)
+        }
     }
 }
 

@@ -36,6 +36,7 @@ mod index;
 mod index_builder;
 mod layout;
 mod position;
+mod quick;
 mod restart_prefixes;
 mod restarts;
 mod target;

@@ -1,6 +1,7 @@
 //! The position of a cursor among the entries of a block, and the decoding of entries.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use crate::block::layout::Layout;
 use crate::block::restarts::Restarts;
@@ -18,10 +19,13 @@ pub(super) struct Position {
     pub(super) key: Vec<u8>,
     /// Offset of the entry at the next restart, which shows whether the next entry is at a restart;
     /// `u32::MAX` after the last restart.
-    next_restart_offset: u32,
-    next_restart: u32,
+    pub(super) next_restart_offset: u32,
+    pub(super) next_restart: u32,
     pub(super) valid: bool,
 }
+
+/// Initial capacity of the buffer for the key, in bytes: most keys are shorter.
+const KEY_BYTES: usize = 64;
 
 /// The lengths and offsets at the beginning of an entry.
 pub(super) struct EntryHead {
@@ -43,12 +47,26 @@ impl Position {
         layout: &Layout,
         restart: u32,
     ) -> Result<()> {
-        self.next = layout.restart_offset(block, restart)?;
-        self.next_restart = restart;
-        self.next_restart_offset = self.next;
-        self.key.clear();
-        self.valid = false;
+        self.before_entry(restart, layout.restart_offset(block, restart)?);
         Ok(())
+    }
+
+    /// Like [`Position::before_restart`]. `offset` is the offset of the entry.
+    #[inline]
+    pub(super) fn before_entry(&mut self, restart: u32, offset: u32) {
+        self.next = offset;
+        self.next_restart = restart;
+        self.next_restart_offset = offset;
+        self.key.clear();
+        self.key.reserve(KEY_BYTES);
+        self.valid = false;
+    }
+
+    /// Takes over another position, and keeps the buffer.
+    pub(super) fn go_to(&mut self, other: &Self) {
+        let mut key = std::mem::take(&mut self.key);
+        key.clone_from(&other.key);
+        *self = Self { key, ..*other };
     }
 
     /// Moves past the last entry.
@@ -79,11 +97,10 @@ impl Position {
         if head.shared as usize > self.key.len() || (at_restart && head.shared != 0) {
             return Err(bad_entry(start));
         }
-        let key_end = head.key_start + head.unshared;
+        let key_end = head.key_end();
         let unshared =
             block.get(head.key_start as usize..key_end as usize).ok_or_else(|| bad_entry(start))?;
-        self.key.truncate(head.shared as usize);
-        self.key.extend_from_slice(unshared);
+        self.take_key(head.shared as usize, unshared);
         self.entry = start;
         self.next = key_end;
         self.valid = true;
@@ -94,21 +111,32 @@ impl Position {
     /// it.
     #[inline(always)]
     pub(super) fn meets_restart(&mut self, block: &[u8], layout: &Layout) -> Result<bool> {
-        let at_restart = self.next == self.next_restart_offset;
+        let at_restart = self.is_before_restart();
         if at_restart {
             self.pass_restart(block, layout)?;
         }
         Ok(at_restart)
     }
 
-    fn pass_restart(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
+    /// Returns whether the next entry is at a restart.
+    #[inline(always)]
+    pub(super) fn is_before_restart(&self) -> bool {
+        self.next == self.next_restart_offset
+    }
+
+    /// Looks up the restart after the one that the next entry is at. After an error, the position
+    /// is unchanged.
+    pub(super) fn pass_restart(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
+        self.next_restart_offset = layout.offset_or_max(block, self.next_restart + 1)?;
         self.next_restart += 1;
-        self.next_restart_offset = if self.next_restart < layout.restart_count {
-            layout.restart_offset(block, self.next_restart)?
-        } else {
-            u32::MAX
-        };
         Ok(())
+    }
+
+    /// Sets the key to the first `shared` bytes of the current key, followed by `unshared`.
+    #[inline(always)]
+    pub(super) fn take_key(&mut self, shared: usize, unshared: &[u8]) {
+        self.key.truncate(shared);
+        self.key.extend_from_slice(unshared);
     }
 
     /// Returns the index, from 0, of the last restart whose entry is before `offset`; `None` if
@@ -139,7 +167,7 @@ impl Position {
         among: Restarts,
         compare: &mut impl FnMut(&[u8]) -> Ordering,
     ) -> Result<u32> {
-        let Restarts { first: mut low, last: mut high } = among;
+        let Restarts { first: mut low, last: mut high, .. } = among;
         while low < high {
             let middle = low + (high - low).div_ceil(2);
             match compare(restart_key::<VALUE_LENGTH>(block, layout, middle)?) {
@@ -160,13 +188,31 @@ pub(super) fn restart_key<'a, const VALUE_LENGTH: bool>(
     let start = layout.restart_offset(block, restart)?;
     EntryHead::decode::<VALUE_LENGTH>(block, start, layout.entries_end, layout.values_apart)
         .filter(|head| head.shared == 0)
-        .and_then(|head| {
-            block.get(head.key_start as usize..(head.key_start + head.unshared) as usize)
-        })
+        .and_then(|head| block.get(head.key_start as usize..head.key_end() as usize))
         .ok_or_else(|| bad_entry(start))
 }
 
 impl EntryHead {
+    /// Returns the offset in the block at which the key ends.
+    #[inline(always)]
+    pub(super) fn key_end(&self) -> u32 {
+        self.key_start + self.unshared
+    }
+
+    /// Returns the range of the entry's value, and the offset of the next entry; `None` if the
+    /// value is not inside the block. `last_end` is the end of the previous entry's value.
+    #[inline(always)]
+    pub(super) fn value(&self, layout: &Layout, last_end: u32) -> Option<(Range<u32>, u32)> {
+        let key_end = self.key_end();
+        let (start, limit) = match (layout.values_apart, self.value_offset) {
+            (false, _) => (key_end, layout.entries_end),
+            (true, Some(offset)) => (layout.entries_end.checked_add(offset)?, layout.restarts),
+            (true, None) => (last_end, layout.restarts),
+        };
+        let end = start.checked_add(self.value_length).filter(|&end| end <= limit)?;
+        Some((start..end, if layout.values_apart { key_end } else { end }))
+    }
+
     /// Decodes the beginning of the entry at offset `start`. Returns `None` if the entry is
     /// malformed or its key does not end at or before offset `end`.
     #[inline(always)]

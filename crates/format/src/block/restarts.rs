@@ -8,12 +8,14 @@ use crate::block::layout::Layout;
 pub struct Restarts {
     pub(super) first: u32,
     pub(super) last: u32,
+    /// The offset of the entry at the first restart point, if known.
+    pub(super) offset: Option<u32>,
 }
 
 impl Restarts {
     /// Returns the indexes of all restart points of a block: from 0 to the last, inclusive.
     #[inline]
     pub fn all(layout: &Layout) -> Self {
-        Self { first: 0, last: layout.restart_count.saturating_sub(1) }
+        Self { first: 0, last: layout.restart_count.saturating_sub(1), offset: None }
     }
 }

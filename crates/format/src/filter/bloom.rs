@@ -33,7 +33,7 @@ impl FastLocalBloom {
 
     /// Returns the cache line of `block` that the key with this hash selects.
     #[inline(always)]
-    fn line<'a>(&self, block: &'a [u8], hash: u64) -> Option<&'a [u8; LINE]> {
+    pub(super) fn line<'a>(&self, block: &'a [u8], hash: u64) -> Option<&'a [u8; LINE]> {
         let start = fast_range32(hash as u32, self.lines) as usize * LINE;
         block.get(start..)?.first_chunk()
     }

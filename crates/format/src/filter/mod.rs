@@ -135,6 +135,16 @@ impl<'a> FilterReader<'a> {
         }
     }
 
+    /// Returns the part of the block that a query of `key` reads first; `None` if the structure is
+    /// not a Bloom filter with the probes of a key in one cache line.
+    #[inline]
+    pub fn first_line(&self, key: &FilterKey<'_>) -> Option<&'a [u8]> {
+        match &self.layout.0 {
+            Layout::FastLocalBloom(bloom) => bloom.line(self.block, key.hash).map(|line| &line[..]),
+            _ => None,
+        }
+    }
+
     /// Queries several keys together and calls `answer` with each key's index in `keys` and whether
     /// it may be present.
     ///

@@ -29,6 +29,7 @@ use std::ptr;
 
 use super::entry::{Key, Node};
 use crate::epoch::atomic::{AtomicPtr, AtomicU64, Ordering};
+use crate::prefetch;
 
 /// Number of pointers in a bucket.
 const LANES: usize = 7;
@@ -59,6 +60,17 @@ impl<V> Bucket<V> {
     fn free_lane(control: u64) -> Option<usize> {
         (0..LANES).find(|lane| (control >> (lane * 8)) & 0xff == 0)
     }
+}
+
+/// Returns a number in which the highest bit is set in each byte in which the control word has this
+/// tag. It may be set in other bytes, too. Such a false match is rejected when the keys are
+/// compared.
+#[inline(always)]
+fn matches(control: u64, tag: u64) -> u64 {
+    let difference = control ^ (tag * LANE_LOW_BITS);
+    // The subtraction sets the highest bit of each byte that is zero. It may borrow from higher
+    // bytes and set bits there, too.
+    difference.wrapping_sub(LANE_LOW_BITS) & !difference & LANE_HIGH_BITS
 }
 
 /// The table. Its size is fixed; the shard replaces a full table with one of twice the size.
@@ -100,14 +112,9 @@ impl<V> Table<V> {
     /// guard of the epoch domain that delays the freeing of removed entries.
     #[inline]
     pub(super) unsafe fn find<'a>(&self, hash: u64, key: Key) -> Option<&'a Node<V>> {
-        let tags = Self::tag(hash) * LANE_LOW_BITS;
         for bucket in self.walk(hash) {
             let control = bucket.control.load(Ordering::Acquire);
-            let difference = control ^ tags;
-            // In `matches`, the highest bit is set in each byte in which `difference` is zero, that
-            // is, for each equal tag. The subtraction may borrow from higher bytes and set bits
-            // there, too. Such a false match is rejected when the keys are compared.
-            let mut matches = difference.wrapping_sub(LANE_LOW_BITS) & !difference & LANE_HIGH_BITS;
+            let mut matches = matches(control, Self::tag(hash));
             while matches != 0 {
                 let lane = matches.trailing_zeros() as usize / 8;
                 matches &= matches - 1;
@@ -125,6 +132,28 @@ impl<V> Table<V> {
             }
         }
         None
+    }
+
+    /// Prefetches the bucket in which a search for this hash begins.
+    #[inline]
+    pub(super) fn prefetch_bucket(&self, hash: u64) {
+        prefetch::line(self.first_bucket(hash));
+    }
+
+    /// Prefetches the entries in that bucket that may have this hash.
+    #[inline]
+    pub(super) fn prefetch_entries(&self, hash: u64) {
+        let bucket = self.first_bucket(hash);
+        let mut matches = matches(bucket.control.load(Ordering::Relaxed), Self::tag(hash));
+        while matches != 0 {
+            let lane = matches.trailing_zeros() as usize / 8;
+            matches &= matches - 1;
+            prefetch::line(bucket.nodes[lane].load(Ordering::Relaxed));
+        }
+    }
+
+    fn first_bucket(&self, hash: u64) -> &Bucket<V> {
+        &self.buckets[hash as usize & (self.buckets.len() - 1)]
     }
 
     /// Inserts an entry whose key is not in the table. The caller holds the shard's lock, keeps the

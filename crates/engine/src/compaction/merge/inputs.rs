@@ -178,7 +178,7 @@ impl Inputs {
     ) -> Result<TableIterator> {
         let table = self.tables.of_inputs(budget).open(file, Purpose::Verification)?;
         let profile = ReadProfile { purpose: Purpose::Verification, ..PROFILE };
-        Ok(TableIterator::new(table, profile, &ReadPlan::Growing))
+        Ok(TableIterator::new(table, profile, &ReadPlan::growing()))
     }
 }
 

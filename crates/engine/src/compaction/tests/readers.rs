@@ -69,7 +69,7 @@ impl Left {
         let readers = scene.readers.for_compaction(&scene.open_budget);
         let compaction = scene.levels(&[0, 1]);
         let inputs = Inputs::survey(&compaction, &readers.tables, &scene.open_budget).unwrap();
-        let mut iterator = inputs.merged(None, None, &ReadPlan::Growing).unwrap();
+        let mut iterator = inputs.merged(None, None, &ReadPlan::growing()).unwrap();
         iterator.seek_to_first().unwrap();
         let tombstones = Arc::clone(inputs.tombstones());
         let cover = CoverCursor::new(Comparator::Bytewise, tombstones);

@@ -369,7 +369,7 @@ impl Scene {
                 Ok(())
             })
             .unwrap();
-        let mut iterator = crate::table::TableIterator::new(table, PROFILE, &ReadPlan::Growing);
+        let mut iterator = crate::table::TableIterator::new(table, PROFILE, &ReadPlan::growing());
         iterator.seek_to_first().unwrap();
         while iterator.valid() {
             contents.records.push((iterator.key().to_vec(), iterator.value().to_vec()));

@@ -49,6 +49,8 @@ pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
         ("block cache, pinned by readers", cache.map_or(0, |cache| cache.pinned_usage() as u64)),
         ("open tables, with their indexes and filters", open_table_bytes(source.version())),
         ("read-ahead of iterators", context.reader_memory.read_ahead_bytes()),
+        ("users' reads in flight", context.in_flight.buffers().in_use() as u64),
+        ("users' reads in flight, at most so far", context.in_flight.buffers().peak() as u64),
         ("number of iterators", context.reader_memory.iterators()),
         ("buffers of all databases for reading and writing", aligned_buffer_bytes() as u64),
         (

@@ -207,7 +207,7 @@ impl TableFile {
             );
             Error::corruption_at(self.path(), handle.offset, message)
         });
-        let bytes = self.file.unpack_read_ahead(&stored, handle, dictionary, false);
+        let bytes = self.file.unpack_block(&stored, handle, dictionary, false);
         Ok(Unpacked { compression_type, stored_checksum, computed_checksum, damage, bytes })
     }
 }

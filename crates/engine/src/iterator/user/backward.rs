@@ -1,5 +1,10 @@
 //! Moving a [`DbIterator`] backward. The records of a key then come oldest first. Any newer record
 //! may change the key's value, so all records of the key are read.
+//!
+//! As an exception, in a run of the merged sources ([`MergingIterator::begin_run`]) every key has
+//! one version. The merged sources then stay on the key's record, and nothing is copied.
+//!
+//! [`MergingIterator::begin_run`]: crate::iterator::MergingIterator::begin_run
 
 use std::cmp::Ordering;
 
@@ -7,6 +12,7 @@ use tailwater_format::key::{self, ValueType};
 
 use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, set_internal_key};
 use crate::error::Result;
+use crate::iterator::merging::RunStep;
 
 /// The base value of a key, as far as its records have been read. Backward iteration reads the
 /// records of a key from the oldest to the newest. Merge operands that are newer than the base
@@ -28,6 +34,12 @@ impl DbIterator {
             self.target = target;
             self.location = EntryLocation::Nowhere;
             self.merged.seek_for_prev(&self.target)?;
+        } else if self.location == EntryLocation::OnRecord {
+            match self.merged.previous_in_run(self.view.snapshot) {
+                RunStep::Within => return Ok(()),
+                RunStep::Left => {}
+                RunStep::Stays => self.merged.previous()?,
+            }
         }
         self.find_backward()
     }
@@ -41,6 +53,14 @@ impl DbIterator {
             if !self.within_bounds(user_key) {
                 return Ok(());
             }
+            if self.view.prefix_extractor.is_none() {
+                let bound = self.view.lower_bound.as_deref();
+                if self.merged.begin_run(self.view.snapshot, bound) {
+                    self.location = EntryLocation::OnRecord;
+                    return Ok(());
+                }
+            }
+            let user_key = key::user_key(self.merged.key());
             self.key.clear();
             self.key.extend_from_slice(user_key);
             self.location = self.fold_key()?;

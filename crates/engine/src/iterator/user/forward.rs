@@ -4,6 +4,7 @@ use tailwater_format::key::{self, ParsedKey, ValueType};
 
 use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, LAST_TRAILER, set_internal_key};
 use crate::error::{Error, ErrorKind, Result};
+use crate::iterator::merging::RunStep;
 use crate::table::{PlainValue, plain_value};
 
 impl DbIterator {
@@ -14,12 +15,20 @@ impl DbIterator {
             // copied. So they seek to the key's first record, and `find_forward` skips all of its
             // records.
             self.direction = Direction::Forward;
+            if self.location == EntryLocation::OnRecord {
+                self.note_key();
+            }
             // With prefix filters, the seek below could miss the next key if that has another
             // prefix than the current key.
             self.merged.ask_prefix_filters(false);
             set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
             self.merged.seek(&self.target)?;
         } else if self.location == EntryLocation::OnRecord {
+            match self.merged.next_in_run(self.view.snapshot) {
+                RunStep::Within => return Ok(()),
+                RunStep::Left => return self.find_forward(false),
+                RunStep::Stays => {}
+            }
             self.note_key();
             self.merged.next()?;
         }
@@ -66,6 +75,10 @@ impl DbIterator {
             match value_type {
                 ValueType::Value => {
                     self.location = EntryLocation::OnRecord;
+                    if self.view.prefix_extractor.is_none() {
+                        let bound = self.view.upper_bound.as_deref();
+                        self.merged.begin_run(self.view.snapshot, bound);
+                    }
                     return Ok(());
                 }
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {

@@ -5,7 +5,8 @@
 //!
 //! A move backward ([`backward`]) reads the records of a key oldest first. So the key's value is
 //! known only when all of its records have been read. The merged sources are then before the key,
-//! and the iterator holds a copy of the key and value.
+//! and the iterator holds a copy of the key and value. If the key is known to have one version, the
+//! merged sources stay on it and nothing is copied.
 //!
 //! The merged sources are those of a super version ([`sources`]). Further methods of the iterator
 //! move it to newer super versions ([`refresh`]), count its steps ([`counts`]) and return its
@@ -34,7 +35,7 @@ use crate::prefix_extractor::PrefixExtractor;
 use crate::read::ReadOptions;
 use crate::skipped_damage::{SkippedDamage, SkippedKeys};
 use crate::stats::IteratorCharge;
-use crate::table::{ReadPlan, ReadProfile};
+use crate::table::{ReadAheadPlan, ReadPlan, ReadProfile};
 
 use counts::Counts;
 use operands::Operands;
@@ -179,7 +180,12 @@ impl DbIterator {
     ) -> Result<Self> {
         let settings = ReadSettings {
             profile: *profile,
-            plan: ReadPlan::of_bytes(options.readahead_size),
+            plan: ReadPlan::ReadAhead(ReadAheadPlan {
+                bytes: options.readahead_size,
+                in_flight: options.async_io,
+                adaptive: options.adaptive_readahead,
+                until: end_of_readahead(options),
+            }),
             prefix_same_as_start: options.prefix_same_as_start,
             total_order_seek: options.total_order_seek,
             defers_blobs: options.allow_unprepared_value,
@@ -187,7 +193,10 @@ impl DbIterator {
         };
         let leaves = leaves(&source, snapshot, &settings, Vec::new(), None)?;
         let comparator = source.tables().comparator().clone();
-        let merged = MergingIterator::new(comparator.clone(), leaves);
+        let mut merged = MergingIterator::new(comparator.clone(), leaves);
+        if options.async_io {
+            merged.read_together(*profile);
+        }
         let equates_different_bytes = comparator.equates_different_bytes();
         let mut view = View {
             comparator,
@@ -546,4 +555,10 @@ impl View {
 fn set_internal_key(out: &mut Vec<u8>, user_key: &[u8], trailer: u64) {
     out.clear();
     key::put_internal_key(out, user_key, trailer);
+}
+
+/// Returns the user key at which an iterator's readahead ends, if it ends at one.
+fn end_of_readahead(options: &ReadOptions) -> Option<Arc<[u8]>> {
+    let bound = options.iterate_upper_bound.as_deref().filter(|_| options.auto_readahead_size);
+    bound.map(Arc::from)
 }

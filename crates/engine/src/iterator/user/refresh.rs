@@ -170,10 +170,16 @@ impl DbIterator {
     /// Moves the iterator to the newest super version. Called before a step to the previous key.
     #[cold]
     pub(super) fn refresh_before_previous(&mut self) -> Result<()> {
+        let is_on_record = self.location == EntryLocation::OnRecord;
         self.hold_key();
         let target = match self.direction {
             Direction::Forward => None,
-            Direction::Backward => Some(Direction::Backward),
+            Direction::Backward => {
+                if is_on_record {
+                    self.merged.previous()?;
+                }
+                Some(Direction::Backward)
+            }
         };
         self.go_over_to_newest(target)
     }

@@ -39,23 +39,25 @@ pub(super) fn leaves(
         }
         Ok::<Leaf, Error>(leaf)
     };
-    let mut leaves = Vec::new();
+    let mut levels = source.version().levels();
+    let readable_levels: Vec<Arc<Level>>;
+    if let Some(record) = &settings.skipped_damage {
+        let readable = levels.iter().map(|level| readable(level, tables, profile, record));
+        readable_levels = readable.collect::<Result<_>>()?;
+        levels = &readable_levels;
+    }
+    let level_0 = levels.first().map_or(&[][..], |level| level.files());
+    let deeper =
+        || levels.iter().enumerate().skip(1).filter(|(_, level)| !level.files().is_empty());
+    let count = source.memtables().len() + level_0.len() + deeper().count();
+    let mut leaves = Vec::with_capacity(count);
     for memtable in source.memtables() {
         leaves.push(match kept(&|leaf| leaf.is_of_memtable(memtable)) {
             Some(leaf) => leaf,
             None => positioned(Leaf::of_memtable(Arc::clone(memtable), snapshot))?,
         });
     }
-    let levels = source.version().levels().iter();
-    let levels: Vec<Arc<Level>> = match &settings.skipped_damage {
-        Some(record) => {
-            let readable = levels.map(|level| readable(level, tables, profile, record));
-            readable.collect::<Result<_>>()?
-        }
-        None => levels.cloned().collect(),
-    };
-    let mut levels = levels.iter().enumerate();
-    for file in levels.next().into_iter().flat_map(|(_, level)| level.files()) {
+    for file in level_0 {
         if let Some(mut leaf) = kept(&|leaf| leaf.is_of_file(file)) {
             leaf.set_prefixes(tables.context().prefix_extractor.clone());
             leaves.push(leaf);
@@ -67,7 +69,7 @@ pub(super) fn leaves(
         iterator.skip_damage(settings.skipped_damage.clone());
         leaves.push(positioned(Leaf::of_table(iterator, file, snapshot)?)?);
     }
-    for (number, level) in levels.filter(|(_, level)| !level.files().is_empty()) {
+    for (number, level) in deeper() {
         leaves.push(match kept(&|leaf| leaf.is_of_level(number)) {
             Some(Leaf::Level(mut leaf)) => {
                 leaf.go_over(level, tables, target)?;

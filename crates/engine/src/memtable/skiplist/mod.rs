@@ -33,11 +33,10 @@ use std::sync::atomic::AtomicU64;
 
 use tailwater_format::Comparator;
 
-use super::arena::Arena;
 use super::random;
 use super::sync::{AtomicUsize, Ordering};
 
-use node::Head;
+use node::{Head, Memory};
 pub(super) use node::{Node, NodeAddress};
 pub(super) use splice::{AttachedSplice, Splice};
 
@@ -60,7 +59,7 @@ pub(super) struct SkipList {
     head: Head,
     /// Number of levels that have nodes; at least 1.
     height: AtomicUsize,
-    arena: Arena,
+    memory: Memory,
 }
 
 /// An internal key to look for or insert.
@@ -79,12 +78,12 @@ pub(super) struct Target<'a> {
 pub(super) struct Duplicate;
 
 impl SkipList {
-    /// Creates an empty list. `shards` is the number of the arena's shards; see [`Arena::new`].
+    /// Creates an empty list. `shards` is the number of the arenas' shards; see [`Memory::new`].
     pub(super) fn new(comparator: Comparator, shards: usize) -> Self {
-        let arena = Arena::new(shards);
-        let head = Head::create(&arena, MAX_HEIGHT);
+        let memory = Memory::new(shards);
+        let head = Head::create(&memory, MAX_HEIGHT);
         let number = NEXT_NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        Self { number, comparator, head, height: AtomicUsize::new(1), arena }
+        Self { number, comparator, head, height: AtomicUsize::new(1), memory }
     }
 
     /// Returns the list's number, which identifies it in this process and is never reused.
@@ -101,7 +100,7 @@ impl SkipList {
 
     /// Returns the memory that the list holds, in bytes.
     pub(super) fn memory_usage(&self) -> usize {
-        self.arena.memory_usage()
+        self.memory.usage()
     }
 
     /// Returns the head: a node before the first entry, without a key.
@@ -221,8 +220,8 @@ impl SkipList {
     }
 
     /// Inserts an entry. The search starts from the splice's position. Afterwards the splice is
-    /// directly after the entry. `shard` selects the arena's shard and may be any number; see
-    /// [`Arena::allocate`].
+    /// directly after the entry. `shard` selects the arenas' shard and may be any number; see
+    /// `Arena::allocate`.
     ///
     /// The internal key may have at most `u32::MAX` bytes, and so may the value.
     ///
@@ -253,7 +252,7 @@ impl SkipList {
         {
             return Err(Duplicate);
         }
-        let node = Node::create(&self.arena, shard, height, target, value);
+        let node = Node::create(&self.memory, shard, height, target, value);
         if height > self.height() {
             self.height.fetch_max(height, Ordering::Relaxed);
         }

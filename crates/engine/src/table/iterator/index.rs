@@ -9,7 +9,7 @@ use tailwater_format::{self as format};
 use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
 use crate::error::Result;
-use crate::table::{ReadProfile, TableReader};
+use crate::table::{Direction, ReadProfile, TableReader};
 
 /// An iterator over the entries of a table's index. Each entry refers to one data block.
 #[derive(Default, Clone)]
@@ -23,7 +23,7 @@ pub(super) struct IndexIterator {
 
 /// An index block and a position in it.
 #[derive(Default, Clone)]
-struct Level {
+pub(super) struct Level {
     block: Option<Arc<Cached<Block>>>,
     handle: BlockHandle,
     cursor: IndexCursor,
@@ -60,6 +60,26 @@ impl Level {
     fn leave(&mut self) {
         self.block = None;
         self.cursor.reset();
+    }
+
+    /// Returns the current position.
+    pub(super) fn cursor(&self) -> &IndexCursor {
+        &self.cursor
+    }
+
+    /// Moves another cursor by one entry of this index block.
+    pub(super) fn step(
+        &self,
+        table: &TableReader,
+        cursor: &mut IndexCursor,
+        direction: Direction,
+    ) -> format::Result<()> {
+        let Some(block) = &self.block else { return Ok(()) };
+        let (bytes, layout, index_format) = (block.bytes(), block.layout(), table.index_format());
+        match direction {
+            Direction::Forward => cursor.next(bytes, layout, index_format),
+            Direction::Backward => cursor.previous(bytes, layout, index_format),
+        }
     }
 
     fn seek(&mut self, table: &TableReader, target: SeekTarget<'_>) -> Result<()> {
@@ -168,7 +188,8 @@ impl IndexIterator {
         step(&mut self.root).inspect_err(|_| self.partition.leave())
     }
 
-    fn leaf(&self) -> &Level {
+    /// Returns the index block that refers to data blocks, with the current position in it.
+    pub(super) fn leaf(&self) -> &Level {
         if self.partitioned { &self.partition } else { &self.root }
     }
 

@@ -7,29 +7,32 @@
 //! with the next block in its direction.
 
 mod index;
+mod lookahead;
 mod readahead;
 mod stream;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use tailwater_format::Comparator;
 use tailwater_format::block::{Cursor, IndexCursor, Target};
-use tailwater_format::key;
+use tailwater_format::key::{self, Sequence};
 use tailwater_format::table::BlockHandle;
 use tailwater_io::Purpose;
 
-use crate::block_cache::Block;
+use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
 use crate::error::Result;
 use crate::handover::Warmth;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::skipped_damage::{SkippedDamage, SkippedKeys};
 use crate::table::reader::compare_to;
-use crate::table::{Loading, ReadProfile, TableReader};
+use crate::table::{Loading, ReadProfile, TableReader, Wanted};
 
 use index::IndexIterator;
+use lookahead::Lookahead;
 use readahead::ReadAhead;
-pub(crate) use readahead::ReadPlan;
+pub(crate) use readahead::{ReadAheadPlan, ReadPlan};
 pub(crate) use stream::Streaming;
 
 /// An iterator over the records of one table.
@@ -43,6 +46,7 @@ pub(crate) struct TableIterator {
     warmth: Warmth,
     cursor: Cursor,
     read_ahead: ReadAhead,
+    lookahead: Lookahead,
     /// Whether a seek checks the filter for the prefix of its target.
     asks_prefix_filter: bool,
     /// The column family's current prefix extractor, which may differ from that of the table's
@@ -54,6 +58,26 @@ pub(crate) struct TableIterator {
     global_key: Vec<u8>,
     /// Where skipped blocks are recorded; `None` if damaged blocks are not skipped.
     skipped_damage: Option<SkippedDamage>,
+    /// What [`Self::prepare`] found for the seek that follows.
+    prepared: Option<Prepared>,
+}
+
+/// The target of a seek, an internal key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum SeekTo<'a> {
+    /// The seek goes to the first record at or after the key.
+    AtOrAfter(&'a [u8]),
+    /// The seek goes to the last record at or before the key.
+    AtOrBefore(&'a [u8]),
+}
+
+/// What was found to prepare a seek.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prepared {
+    /// The index is positioned for the seek.
+    Positioned,
+    /// The filter shows that the table has no key with the target's prefix.
+    Excluded,
 }
 
 /// The direction in which an iterator moves.
@@ -76,11 +100,13 @@ impl TableIterator {
             warmth: Warmth::default(),
             cursor: Cursor::default(),
             read_ahead,
+            lookahead: Lookahead::default(),
             asks_prefix_filter: false,
             prefixes: None,
             filter_cursor: IndexCursor::default(),
             global_key: Vec::new(),
             skipped_damage: None,
+            prepared: None,
         }
     }
 
@@ -115,7 +141,9 @@ impl TableIterator {
 
     /// Releases all blocks. The iterator is then invalid.
     pub(crate) fn leave(&mut self) {
+        self.prepared = None;
         self.index.leave();
+        self.lookahead.restart();
         self.block = None;
         self.cursor.reset();
     }
@@ -175,6 +203,7 @@ impl TableIterator {
 
     /// Goes to the first record.
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
+        self.lookahead.restart();
         let moved = self.index.seek_to_first(&self.table, &self.profile);
         self.skip_index_blocks(moved, Direction::Forward)?;
         self.first_in_block_or_after()
@@ -182,6 +211,7 @@ impl TableIterator {
 
     /// Goes to the last record.
     pub(crate) fn seek_to_last(&mut self) -> Result<()> {
+        self.lookahead.restart();
         let moved = self.index.seek_to_last(&self.table, &self.profile);
         self.skip_index_blocks(moved, Direction::Backward)?;
         self.last_in_block_or_before()
@@ -189,24 +219,91 @@ impl TableIterator {
 
     /// Goes to the first record at or after an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
-        let (user_key, _) = key::split(target).unwrap_or((target, 0));
-        if self.asks_prefix_filter && self.table.filters_by(self.prefixes.as_ref()) {
-            let access = Loading(&self.profile);
-            let cursor = &mut self.filter_cursor;
-            if !self.table.may_contain_prefix(&access, user_key, cursor)? {
-                self.block = None;
-                return Ok(());
-            }
+        let may_have = match self.prepared {
+            Some(prepared) => prepared == Prepared::Positioned,
+            None => self.may_have_prefix_of(target)?,
+        };
+        if !may_have {
+            self.prepared = None;
+            self.block = None;
+            return Ok(());
         }
         self.seek_unfiltered(target)
+    }
+
+    /// Whether the table may have a key with the prefix of an internal key, as far as the filter is
+    /// asked.
+    fn may_have_prefix_of(&mut self, target: &[u8]) -> Result<bool> {
+        if !self.asks_prefix_filter || !self.table.filters_by(self.prefixes.as_ref()) {
+            return Ok(true);
+        }
+        let (user_key, _) = key::split(target).unwrap_or((target, 0));
+        let (access, cursor) = (Loading(&self.profile), &mut self.filter_cursor);
+        self.table.may_contain_prefix(&access, user_key, cursor)
+    }
+
+    /// Prepares a seek, which must follow: finds the data block that it begins in. Returns the
+    /// block if it is not in memory. If it is then handed over, the seek need not read it.
+    ///
+    /// If this fails, nothing is prepared, and the seek meets the same error.
+    pub(crate) fn prepare(&mut self, to: SeekTo<'_>) -> Option<Wanted> {
+        self.prepared = self.find_block_of(to).ok();
+        if self.prepared != Some(Prepared::Positioned) || !self.index.valid() {
+            return None;
+        }
+        let handle = self.index.handle();
+        if self.block.is_some() && self.handle == handle {
+            return None;
+        }
+        match self.table.resident(handle, BlockKind::Data, self.profile.purpose) {
+            Some(block) => {
+                self.hand_over(block);
+                None
+            }
+            None => {
+                let table = Arc::clone(&self.table);
+                Some(Wanted { table, handle, kind: BlockKind::Data, is_absent: true })
+            }
+        }
+    }
+
+    fn find_block_of(&mut self, to: SeekTo<'_>) -> Result<Prepared> {
+        let (target, asks_filter) = match to {
+            SeekTo::AtOrAfter(target) => (target, true),
+            SeekTo::AtOrBefore(target) => (target, false),
+        };
+        if asks_filter && !self.may_have_prefix_of(target)? {
+            return Ok(Prepared::Excluded);
+        }
+        self.seek_index(target)?;
+        Ok(Prepared::Positioned)
+    }
+
+    fn seek_index(&mut self, target: &[u8]) -> Result<()> {
+        let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
+        let trailer = self.stored_trailer(trailer);
+        self.index.seek(&self.table, &self.profile, user_key, trailer)
+    }
+
+    /// Drops what was prepared for a seek that does not follow.
+    pub(crate) fn drop_prepared(&mut self) {
+        self.prepared = None;
+    }
+
+    /// Hands over the block that [`Self::prepare`] returned.
+    pub(crate) fn hand_over(&mut self, block: Arc<Cached<Block>>) {
+        self.read_ahead.hand_over(self.index.handle(), block);
     }
 
     /// Like [`TableIterator::seek`], without checking a filter.
     fn seek_unfiltered(&mut self, target: &[u8]) -> Result<()> {
         let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
         let stored_trailer = self.stored_trailer(trailer);
-        let moved = self.index.seek(&self.table, &self.profile, user_key, stored_trailer);
-        self.skip_index_blocks(moved, Direction::Forward)?;
+        self.lookahead.restart();
+        if self.prepared.take().is_none() {
+            let moved = self.seek_index(target);
+            self.skip_index_blocks(moved, Direction::Forward)?;
+        }
         if let Err(error) = self.seek_in_block(user_key, stored_trailer) {
             self.skip_block(error)?;
         }
@@ -234,8 +331,11 @@ impl TableIterator {
         self.load_block()?;
         let Some(block) = &self.block else { return Ok(()) };
         let sought = Target { comparator: self.table.comparator(), user_key, trailer };
+        block.prefetch_entries();
         self.cursor
-            .seek(block.bytes(), block.layout(), &sought)
+            .seek_and_announce(block.bytes(), block.layout(), &sought, |interval| {
+                block.prefetch_range(interval);
+            })
             .map_err(|error| self.table.damaged(self.handle, error))
     }
 
@@ -311,6 +411,35 @@ impl TableIterator {
         Ok(())
     }
 
+    /// Whether the quick steps below may be used: the keys are in bytewise order, and the records
+    /// have their own sequence numbers.
+    pub(crate) fn allows_quick_steps(&self) -> bool {
+        matches!(self.table.comparator(), Comparator::Bytewise)
+            && self.table.global_sequence().is_none()
+    }
+
+    /// Goes to the next record, by [`Cursor::next_key`]. Returns whether the iterator has moved.
+    #[inline(always)]
+    pub(crate) fn next_key(&mut self, snapshot: Sequence) -> bool {
+        let Some(block) = &self.block else { return false };
+        self.cursor.next_key(block.bytes(), block.layout(), snapshot)
+    }
+
+    /// Goes to the previous record, by [`Cursor::previous_decoded`]. Returns whether the iterator
+    /// has moved.
+    #[inline(always)]
+    pub(crate) fn previous_decoded(&mut self) -> bool {
+        self.block.is_some() && self.cursor.previous_decoded()
+    }
+
+    /// Whether the current record is a value that `snapshot` sees, and certain to be the newest
+    /// version of its key in this table. See [`Cursor::is_newest_value`].
+    #[inline(always)]
+    pub(crate) fn is_newest_value(&mut self, snapshot: Sequence) -> bool {
+        let Some(block) = &self.block else { return false };
+        self.cursor.is_newest_value(block.bytes(), block.layout(), snapshot)
+    }
+
     /// Goes to the first record of the index's current block, or of the next block that is not
     /// empty.
     fn first_in_block_or_after(&mut self) -> Result<()> {
@@ -356,13 +485,21 @@ impl TableIterator {
     /// Moves the index to the next data block.
     fn next_block(&mut self) -> Result<()> {
         let moved = self.index.next(&self.table, &self.profile);
-        self.skip_index_blocks(moved, Direction::Forward)
+        self.skip_index_blocks(moved, Direction::Forward)?;
+        if self.profile.purpose == Purpose::UserRead {
+            self.lookahead.follow(&self.index, &self.table, Direction::Forward);
+        }
+        Ok(())
     }
 
     /// Moves the index to the previous data block.
     fn previous_block(&mut self) -> Result<()> {
         let moved = self.index.previous(&self.table, &self.profile);
-        self.skip_index_blocks(moved, Direction::Backward)
+        self.skip_index_blocks(moved, Direction::Backward)?;
+        if self.profile.purpose == Purpose::UserRead {
+            self.lookahead.follow(&self.index, &self.table, Direction::Backward);
+        }
+        Ok(())
     }
 
     /// Loads the data block of the index iterator's current entry, if there is one.

@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use tailwater_io::IoMode;
 use tailwater_io::buffer::AlignedBuffer;
@@ -16,7 +17,7 @@ use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
 use crate::error::Result;
 use crate::stats::{ReadAheadCharge, Ticker};
-use crate::table::{ReadProfile, TableReader};
+use crate::table::{ReadProfile, TableIterator, TableReader};
 
 use super::stream::{BlockStream, Streaming};
 
@@ -26,19 +27,43 @@ const READ_AHEAD_MAX: usize = 64 << 20;
 /// The kind of readahead of an iterator.
 #[derive(Debug, Clone)]
 pub(crate) enum ReadPlan {
-    /// The iterator chooses the size of a readahead automatically; the size grows with sequential
-    /// reads.
-    Growing,
-    /// Each readahead reads this number of bytes.
-    Fixed(usize),
-    /// Several read requests are in flight while the iterator decodes.
+    /// The iterator reads ahead after some sequential reads.
+    ReadAhead(ReadAheadPlan),
+    /// The iterator reads whole tables, with several requests in flight from the beginning.
     Streamed(Arc<Streaming>),
+}
+
+/// How an iterator reads ahead after some sequential reads.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReadAheadPlan {
+    /// Size of each readahead in bytes. With 0, the size is chosen automatically, and grows with
+    /// sequential reads.
+    pub(crate) bytes: usize,
+    /// Whether several requests are in flight while the iterator decodes.
+    pub(crate) in_flight: bool,
+    /// Whether the iterator keeps the readahead size that it has reached when it goes on to the
+    /// next table of a level.
+    pub(crate) adaptive: bool,
+    /// Upper bound of the keys to read ahead, as a user key. Blocks all of whose keys are above the
+    /// bound are not read ahead.
+    pub(crate) until: Option<Arc<[u8]>>,
 }
 
 impl ReadPlan {
     /// Returns the plan to read `bytes` bytes ahead at a time; 0 chooses the size automatically.
     pub(crate) fn of_bytes(bytes: usize) -> Self {
-        if bytes > 0 { Self::Fixed(bytes) } else { Self::Growing }
+        Self::ReadAhead(ReadAheadPlan { bytes, ..ReadAheadPlan::default() })
+    }
+
+    /// Returns the plan to choose the size of each readahead automatically.
+    pub(crate) fn growing() -> Self {
+        Self::of_bytes(0)
+    }
+
+    /// Whether an iterator that goes on to the next table of a level continues with the readahead
+    /// size that it has reached.
+    pub(crate) fn is_adaptive(&self) -> bool {
+        matches!(self, Self::ReadAhead(plan) if plan.adaptive)
     }
 }
 
@@ -60,17 +85,31 @@ pub(super) struct ReadAhead {
     /// Whether `length` was requested by an option. It then applies from the first block and does
     /// not grow.
     fixed: bool,
+    /// Whether several requests are in flight when the iterator reads ahead.
+    in_flight: bool,
+    /// Offset of the block that was loaded last.
+    previous: u64,
+    until: Until,
     stream: Option<BlockStream>,
+    /// Whether everything is read from `stream`.
+    is_streamed: bool,
+    /// A block that was loaded for the next position, and its offset.
+    handed: Option<(u64, Arc<Cached<Block>>)>,
 }
 
 impl ReadAhead {
     /// Creates the readahead state of an iterator that reads `table` according to `plan`.
     pub(super) fn new(plan: &ReadPlan, table: &TableReader) -> Self {
         let auto = table.auto_read_ahead();
-        let (length, stream) = match plan {
-            ReadPlan::Growing => (auto.initial_bytes.min(auto.max_bytes), None),
-            ReadPlan::Fixed(length) => (*length, None),
-            ReadPlan::Streamed(streaming) => (0, Some(BlockStream::new(streaming, table))),
+        let (plan, stream) = match plan {
+            ReadPlan::ReadAhead(plan) => (plan.clone(), None),
+            ReadPlan::Streamed(streaming) => {
+                (ReadAheadPlan::default(), Some(BlockStream::new(Arc::clone(streaming), table)))
+            }
+        };
+        let length = match plan.bytes {
+            0 => auto.initial_bytes.min(auto.max_bytes),
+            bytes => bytes,
         };
         Self {
             buffer: None,
@@ -80,14 +119,19 @@ impl ReadAhead {
             sequential: 0,
             is_continued: false,
             length,
-            fixed: matches!(plan, ReadPlan::Fixed(_)),
+            fixed: plan.bytes > 0,
+            in_flight: plan.in_flight,
+            previous: 0,
+            until: Until { user_key: plan.until, offset: None },
+            is_streamed: stream.is_some(),
             stream,
+            handed: None,
         }
     }
 
     /// Restarts for another table, like [`ReadAhead::new`], but keeps the buffer.
     pub(super) fn restart(&mut self, plan: &ReadPlan, table: &TableReader) {
-        if let Some(stream) = &mut self.stream {
+        if let Some(stream) = self.stream.as_mut().filter(|_| self.is_streamed) {
             return stream.leave();
         }
         let next = Self::new(plan, table);
@@ -97,6 +141,11 @@ impl ReadAhead {
             buffer.clear();
         }
         self.charge = last.charge;
+        // The stream goes on in the next table with the same buffers.
+        self.stream = last.stream;
+        if let Some(stream) = &mut self.stream {
+            stream.leave();
+        }
     }
 
     /// Continues in a table that replaced the current one. Keeps the readahead size that was
@@ -104,7 +153,7 @@ impl ReadAhead {
     pub(super) fn continue_in(&mut self, plan: &ReadPlan, table: &TableReader) {
         let (length, sequential) = (self.length, self.sequential);
         self.restart(plan, table);
-        if !self.fixed && self.stream.is_none() {
+        if !self.fixed && !self.is_streamed {
             (self.length, self.sequential, self.is_continued) = (length, sequential, true);
         }
     }
@@ -120,17 +169,47 @@ impl ReadAhead {
         let in_sequence = std::mem::take(&mut self.is_continued) || follows;
         self.expected = handle.offset + handle.size + BLOCK_TRAILER_LENGTH as u64;
         self.sequential = if in_sequence { self.sequential + 1 } else { 0 };
+        let is_backward = handle.offset < std::mem::replace(&mut self.previous, handle.offset);
+        match self.handed.take() {
+            Some((offset, block)) if offset == handle.offset => return Ok(block),
+            _ => {}
+        }
         if let Some(block) = table.resident(handle, BlockKind::Data, profile.purpose) {
             return Ok(block);
         }
-        if let Some(stream) = &mut self.stream {
+        if let Some(stream) = self.stream.as_mut().filter(|_| self.is_streamed) {
             return from_stream(stream, table, handle, profile);
         }
         let auto = table.auto_read_ahead();
         if !self.fixed && (self.sequential < auto.after_reads || self.length == 0) {
+            self.stream = None;
             return table.load_absent(handle, BlockKind::Data, profile);
         }
+        // A stream goes forward only.
+        if self.in_flight
+            && !is_backward
+            && let Some(stream) = self.open_stream(table)
+        {
+            return from_stream(stream, table, handle, profile);
+        }
         self.read_ahead(table, handle, profile)
+    }
+
+    /// Hands over a block that was loaded for the next position.
+    pub(super) fn hand_over(&mut self, handle: BlockHandle, block: Arc<Cached<Block>>) {
+        self.handed = Some((handle.offset, block));
+    }
+
+    /// Returns the stream of requests in flight; `None` if it cannot get memory.
+    fn open_stream(&mut self, table: &TableReader) -> Option<&mut BlockStream> {
+        if self.stream.is_none() {
+            let ahead = if self.fixed { self.length } else { table.auto_read_ahead().max_bytes };
+            let until = self.until.user_key.clone();
+            let streaming = Streaming::of_user(table, ahead.min(READ_AHEAD_MAX), until);
+            self.stream = Some(BlockStream::new(Arc::new(streaming), table));
+        }
+        let stream = self.stream.as_mut()?;
+        stream.acquire_memory().then_some(stream)
     }
 
     fn read_ahead(
@@ -153,7 +232,7 @@ impl ReadAhead {
             return table.load_absent(handle, BlockKind::Data, profile);
         };
         let dictionary = table.dictionary_for(BlockKind::Data);
-        let bytes = file.unpack_read_ahead(raw, handle, dictionary, profile.verify_checksums)?;
+        let bytes = file.unpack_block(raw, handle, dictionary, profile.verify_checksums)?;
         table.keep(handle, BlockKind::Data, bytes, profile)
     }
 
@@ -177,7 +256,9 @@ impl ReadAhead {
             _ => offset,
         };
         let length = self.length.min(READ_AHEAD_MAX).max(needed);
-        let end = offset.saturating_add(length as u64).min(file.length());
+        let last = self.until.offset(table, profile);
+        let end = offset.saturating_add(length as u64).min(last);
+        let end = end.max(offset.saturating_add(needed as u64)).min(file.length());
         if !self.fixed {
             self.length = self.length.saturating_mul(2).min(table.auto_read_ahead().max_bytes);
         }
@@ -192,6 +273,40 @@ impl ReadAhead {
         read?;
         Ok(())
     }
+}
+
+/// The end of what an iterator reads ahead.
+struct Until {
+    /// Upper bound of the keys, as a user key.
+    user_key: Option<Arc<[u8]>>,
+    /// The file offset of the end of the bound's block; `None` until it is first needed.
+    offset: Option<u64>,
+}
+
+impl Until {
+    /// Returns the file offset of the end of the last block to read ahead in a table.
+    fn offset(&mut self, table: &TableReader, profile: &ReadProfile) -> u64 {
+        let Some(user_key) = &self.user_key else { return table.file().length() };
+        *self.offset.get_or_insert_with(|| {
+            end_of_block(table, profile, user_key).unwrap_or(table.file().length())
+        })
+    }
+}
+
+/// Returns the file offset of the end of the data block that holds the first key at or above
+/// `user_key`; `None` if the table ends before it, or if the index there cannot be read. That is no
+/// error for the reads before it.
+pub(super) fn end_of_block(
+    table: &TableReader,
+    profile: &ReadProfile,
+    user_key: &[u8],
+) -> Option<u64> {
+    let mut internal_key = Vec::new();
+    let trailer = key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK);
+    key::put_internal_key(&mut internal_key, user_key, trailer);
+    let block = TableIterator::data_block(table, profile, &internal_key).ok()??;
+    let BlockHandle { offset, size } = block;
+    Some(offset.saturating_add(size).saturating_add(BLOCK_TRAILER_LENGTH as u64))
 }
 
 /// Returns the block at `handle` from the stream of its table.
@@ -210,6 +325,6 @@ fn from_stream(
         return table.load_absent(handle, BlockKind::Data, profile);
     }
     let dictionary = table.dictionary_for(BlockKind::Data);
-    let bytes = file.unpack_read_ahead(raw, handle, dictionary, profile.verify_checksums)?;
+    let bytes = file.unpack_block(raw, handle, dictionary, profile.verify_checksums)?;
     table.keep(handle, BlockKind::Data, bytes, profile)
 }

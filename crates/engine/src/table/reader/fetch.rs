@@ -92,17 +92,25 @@ impl BlockFile {
         with_scratch(|scratch| {
             let Scratch { raw, decompressor } = scratch;
             let raw = self.file.read_span(raw, handle.offset, length, purpose)?;
-            if raw.len() < length {
-                let message = format!("a block of {length} bytes ends after {}", raw.len());
-                return Err(Error::corruption_at(self.path(), handle.offset, message));
-            }
+            self.check_whole(raw, handle)?;
             self.unpack(raw, handle, dictionary, verify, decompressor)
         })
     }
 
-    /// Verifies and decompresses a block that was read ahead. `raw` is exactly the block and its
+    /// Returns an error if `raw`, which was read for the block at `handle`, ends before the block
+    /// and its trailer do.
+    pub(crate) fn check_whole(&self, raw: &[u8], handle: BlockHandle) -> Result<()> {
+        let length = self.length_with_trailer(handle)?;
+        if raw.len() < length {
+            let message = format!("a block of {length} bytes ends after {}", raw.len());
+            return Err(Error::corruption_at(self.path(), handle.offset, message));
+        }
+        Ok(())
+    }
+
+    /// Verifies and decompresses a block that was read already. `raw` is exactly the block and its
     /// trailer.
-    pub(crate) fn unpack_read_ahead(
+    pub(crate) fn unpack_block(
         &self,
         raw: &[u8],
         handle: BlockHandle,

@@ -1,12 +1,15 @@
 //! A point lookup in one table.
 
-use tailwater_format::block::{Cursor, IndexCursor, Target};
+use tailwater_format::block::{Cursor, IndexCursor, Restarts, Target};
+use tailwater_format::filter::FilterKey;
 use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::BlockHandle;
 
 use crate::block_cache::{BlockKind, BlockRef};
 use crate::error::Result;
-use crate::table::reader::{AccessResult, BlockAccess, TableReader};
+use crate::table::reader::{
+    AccessResult, BlockAccess, FilterKind, Loading, MetaBlock, Probe, Resident, Stop, TableReader,
+};
 use crate::table::{Lookup, Owner, Sink, Step};
 
 /// Cursors of a point lookup. Each thread keeps them for its next lookup.
@@ -15,6 +18,13 @@ pub(crate) struct GetCursors {
     root: IndexCursor,
     partition: IndexCursor,
     data: Cursor,
+}
+
+/// That the filter of a table did not exclude a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PassedFilter {
+    /// The event to count if the table has the key.
+    present: Option<Probe>,
 }
 
 /// The reason why a lookup in a data block ended.
@@ -53,6 +63,21 @@ impl TableReader {
         lookup: &mut Lookup<'_, S>,
         cursors: &mut GetCursors,
     ) -> AccessResult<Step, A> {
+        match self.pass_filter(access, lookup, cursors)? {
+            Some(passed) => self.search_index(access, lookup, cursors, passed),
+            None => Ok(Step::Continue),
+        }
+    }
+
+    /// Checks the filter, and passes the newest range tombstone that covers the key to `lookup`.
+    /// Returns `None` if the table has no records of the key.
+    #[inline]
+    pub(crate) fn pass_filter<A: BlockAccess, S: Sink>(
+        &self,
+        access: &A,
+        lookup: &mut Lookup<'_, S>,
+        cursors: &mut GetCursors,
+    ) -> AccessResult<Option<PassedFilter>, A> {
         let (may_contain, present) =
             self.may_contain(access, lookup.user_key, &mut cursors.root)?;
         // Filters do not contain range tombstones, so these are searched whatever the filter says.
@@ -60,9 +85,18 @@ impl TableReader {
             let tombstones = &self.range_tombstones;
             lookup.cover(tombstones.covering_sequence(lookup.user_key, lookup.snapshot));
         }
-        if !may_contain {
-            return Ok(Step::Continue);
-        }
+        Ok(may_contain.then_some(PassedFilter { present }))
+    }
+
+    /// Passes the records of a key that passed the filter to `lookup`.
+    #[inline]
+    fn search_index<A: BlockAccess, S: Sink>(
+        &self,
+        access: &A,
+        lookup: &mut Lookup<'_, S>,
+        cursors: &mut GetCursors,
+        passed: PassedFilter,
+    ) -> AccessResult<Step, A> {
         lookup.met_key = false;
         let step = if self.index.partitioned {
             self.get_partitioned(access, lookup, cursors)?
@@ -72,13 +106,135 @@ impl TableReader {
             let GetCursors { root: index, data, .. } = cursors;
             self.get_through_index(access, &root, handle, lookup, index, data)?
         };
-        if let (Some(present), true) = (present, lookup.met_key) {
+        Ok(self.end(access, lookup, passed, step))
+    }
+
+    /// Counts the outcome of a search, and returns how the lookup goes on.
+    #[inline]
+    fn end<A: BlockAccess, S: Sink>(
+        &self,
+        access: &A,
+        lookup: &Lookup<'_, S>,
+        passed: PassedFilter,
+        step: BlockStep,
+    ) -> Step {
+        if let (Some(present), true) = (passed.present, lookup.met_key) {
             access.count(self, present);
         }
-        Ok(match step {
+        match step {
             BlockStep::Done => Step::Done,
             BlockStep::Passed | BlockStep::Ended => Step::Continue,
-        })
+        }
+    }
+
+    /// Returns the first data block that may have records of a key that passed the filter. This is
+    /// the first step of a search, whose second step is [`Self::get_at`].
+    #[inline]
+    pub(crate) fn locate<A: BlockAccess, S: Sink>(
+        &self,
+        access: &A,
+        lookup: &Lookup<'_, S>,
+        cursors: &mut GetCursors,
+    ) -> AccessResult<Option<BlockHandle>, A> {
+        let root = self.index_root(access)?;
+        let GetCursors { root: top, partition: lower, .. } = cursors;
+        let (format, trailer) = (self.index.format, lookup.seek_trailer());
+        let damaged = |error| self.damaged(self.index_handle(), error);
+        self.seek_index(&root, format, top, lookup.user_key, trailer).map_err(damaged)?;
+        if !self.index.partitioned {
+            return Ok(top.valid().then(|| top.handle()));
+        }
+        while top.valid() {
+            let handle = top.handle();
+            let partition = access.block(self, handle, BlockKind::Index)?;
+            let damaged = |error| self.damaged(handle, error);
+            self.seek_index(&partition, format, lower, lookup.user_key, trailer)
+                .map_err(damaged)?;
+            if lower.valid() {
+                return Ok(Some(lower.handle()));
+            }
+            top.next(root.bytes(), root.layout(), format).map_err(damaged)?;
+        }
+        Ok(None)
+    }
+
+    /// Like [`Self::get`], for a key that passed the filter. Reads one block after another.
+    pub(crate) fn get_passed<S: Sink>(
+        &self,
+        access: &Loading<'_>,
+        lookup: &mut Lookup<'_, S>,
+        cursors: &mut GetCursors,
+        passed: PassedFilter,
+    ) -> Result<Step> {
+        let mark = lookup.mark();
+        let step = self.search_index(access, lookup, cursors, passed);
+        if step.is_err() {
+            lookup.rewind(mark);
+        }
+        step
+    }
+
+    /// Passes the records of a key that passed the filter to `lookup`. `block`, at `handle`, is the
+    /// block that [`Self::locate`] found. Like [`Self::get`], this can be repeated if it fails.
+    /// Returns `None` if the records may continue in blocks that are not in memory.
+    #[inline]
+    pub(crate) fn get_at<S: Sink>(
+        &self,
+        access: &Resident<'_>,
+        (block, handle): (&BlockRef<'_>, BlockHandle),
+        lookup: &mut Lookup<'_, S>,
+        cursors: &mut GetCursors,
+        passed: PassedFilter,
+    ) -> Result<Option<Step>> {
+        let mark = lookup.mark();
+        lookup.met_key = false;
+        let step = match self.get_in_block(block, handle, lookup, &mut cursors.data)? {
+            BlockStep::Ended => {
+                // The records may continue in the next block. That is rare, so the search begins
+                // again.
+                lookup.rewind(mark);
+                self.search_index(access, lookup, cursors, passed)
+            }
+            step => return Ok(Some(self.end(access, lookup, passed, step))),
+        };
+        match step {
+            Ok(step) => Ok(Some(step)),
+            Err(stop) => {
+                lookup.rewind(mark);
+                match stop {
+                    Stop::Unreachable(_) => Ok(None),
+                    Stop::Failed(error) => Err(error),
+                }
+            }
+        }
+    }
+
+    /// Prefetches what [`Self::locate`] reads: first step. Returns the argument of the second step;
+    /// `None` if there is none.
+    #[inline]
+    pub(crate) fn prefetch_index(&self, user_key: &[u8]) -> Option<Restarts> {
+        let root = self.index.root.kept.as_ref()?;
+        let among = root.restarts_for(user_key);
+        root.prefetch_restart(&among);
+        Some(among)
+    }
+
+    /// Prefetches what [`Self::locate`] reads: second step.
+    #[inline]
+    pub(crate) fn prefetch_index_entry(&self, among: &Restarts) {
+        if let Some(root) = &self.index.root.kept {
+            root.prefetch_entry(among);
+        }
+    }
+
+    /// Prefetches the part of the filter that [`Self::pass_filter`] reads.
+    #[inline]
+    pub(crate) fn prefetch_filter(&self, user_key: &[u8]) {
+        if let FilterKind::Full(MetaBlock { kept: Some(filter), .. }) = &self.filter.kind
+            && self.filter.whole_keys
+        {
+            filter.prefetch_filter(&FilterKey::new(user_key));
+        }
     }
 
     /// Searches the index partitions that may refer to the key.

@@ -9,6 +9,7 @@ mod fetch;
 mod filter;
 mod get;
 mod index;
+mod load_together;
 mod open;
 
 use std::sync::Arc;
@@ -19,9 +20,11 @@ use tailwater_format::key::Sequence;
 use tailwater_format::table::{BlockHandle, Footer, Properties};
 use tailwater_format::{self as format, Comparator};
 use tailwater_io::IoMode;
+use tailwater_io::in_flight::ReadsInFlight;
 
 use crate::block_cache::{Block, BlockCache, BlockKind};
-use crate::cache::Cached;
+use crate::cache::{Cached, Stage};
+use crate::epoch::Guard;
 use crate::error::Error;
 use crate::handover::{Handover, HotRegions, Warmth};
 use crate::prefix_extractor::PrefixExtractor;
@@ -30,11 +33,12 @@ use crate::stats::{ReaderMemory, Statistics, Ticker};
 use crate::table::OpenPermit;
 
 pub(crate) use access::{
-    AccessResult, BlockAccess, Loading, Missing, Probe, ReadProfile, Resident, Stop,
+    AccessResult, BlockAccess, Loaded, Loading, Missing, Probe, ReadProfile, Resident, Stop,
 };
 pub(crate) use fetch::BlockFile;
-pub(crate) use get::GetCursors;
+pub(crate) use get::{GetCursors, PassedFilter};
 pub(crate) use index::compare_to;
+pub(crate) use load_together::{Wanted, load_together};
 pub(crate) use open::TableIdentity;
 
 /// Size of the cache of index and filter partitions of tables that are read outside a database, in
@@ -62,6 +66,8 @@ pub(crate) struct TableContext {
     pub(crate) advises_random: bool,
     /// The statistics to which reads are added, if any.
     pub(crate) statistics: Option<Arc<Statistics>>,
+    /// Reads in flight of the database.
+    pub(crate) in_flight: Arc<ReadsInFlight>,
     /// Counts the memory that is used by all table readers of the database and is not part of the
     /// block cache.
     pub(crate) reader_memory: Arc<ReaderMemory>,
@@ -86,6 +92,7 @@ impl TableContext {
             auto_read_ahead: AutoReadAhead::NONE,
             advises_random: false,
             statistics: None,
+            in_flight: Arc::new(ReadsInFlight::new(0, false, &Arc::default())),
             reader_memory: Arc::default(),
             handover: None,
         })
@@ -229,6 +236,27 @@ impl TableReader {
         })
     }
 
+    /// Prefetches a part of what a search for the data block at `handle` reads in the block cache;
+    /// see [`Cache::prefetch`](crate::cache::Cache::prefetch).
+    #[inline]
+    pub(crate) fn prefetch_block(&self, handle: BlockHandle, stage: Stage, guard: &Guard) {
+        if let Some(cache) = &self.context.block_cache {
+            cache.blocks.prefetch(self.cache_key(handle), stage, guard);
+        }
+    }
+
+    /// Prefetches the bytes that a scan reads first in the data block at `handle`, if it is in the
+    /// block cache.
+    #[inline]
+    pub(super) fn prefetch_bytes(&self, handle: BlockHandle, is_backward: bool, guard: &Guard) {
+        let cache = self.context.block_cache.as_ref();
+        if let Some(block) =
+            cache.and_then(|cache| cache.blocks.peek(self.cache_key(handle), guard))
+        {
+            block.prefetch_for_scan(is_backward);
+        }
+    }
+
     /// Records, for warm handover, that a user's read took the block at file offset `offset` from
     /// the file rather than from the block cache.
     pub(super) fn record_read(&self, offset: u64) {
@@ -281,6 +309,11 @@ impl TableReader {
     /// Returns the parameters of automatic readahead.
     pub(crate) fn auto_read_ahead(&self) -> AutoReadAhead {
         self.context.auto_read_ahead
+    }
+
+    /// Returns what the reads in flight of the database share.
+    pub(crate) fn in_flight(&self) -> &ReadsInFlight {
+        &self.context.in_flight
     }
 
     /// Returns the counter of the memory that all readers of the database use outside the block

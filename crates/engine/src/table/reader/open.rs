@@ -168,7 +168,7 @@ impl Opening<'_> {
     fn read(&self, handle: BlockHandle) -> Result<Vec<u8>> {
         self.file.length_with_trailer(handle)?;
         match self.tail.block(handle) {
-            Some(raw) => self.file.unpack_read_ahead(raw, handle, None, true),
+            Some(raw) => self.file.unpack_block(raw, handle, None, true),
             None => self.file.read(handle, None, true, self.purpose),
         }
     }

@@ -96,6 +96,21 @@ effects! {
         assert!(scan_reads(largest) < usual);
     }
 
+    reads_in_flight_are_bounded shows "max_bytes_in_flight" {
+        let peak = |text: &str| {
+            let scene = table_of(2000, text, "no_block_cache=true");
+            let keys: Vec<_> = (0..20).map(|number| format!("{:06}", number * 100)).collect();
+            let values = scene.db.multi_get(&keys);
+            assert!(values.into_iter().all(|value| value.is_ok_and(|value| value.is_some())));
+            let text = scene.property("tailwater.memory");
+            let line = text.lines().find(|line| line.contains("in flight, at most so far"));
+            line.and_then(|line| line.split_whitespace().last()?.parse::<u64>().ok())
+        };
+        assert_eq!(peak("max_bytes_in_flight=0"), Some(0));
+        assert_eq!(peak("max_bytes_in_flight=12k"), Some(12 << 10));
+        assert!(peak("").is_some_and(|peak| peak > 12 << 10));
+    }
+
     indexes_and_filters_are_cached shows "cache_index_and_filter_blocks" {
         assert_eq!(cached("", ""), (0, 0));
         assert_eq!(cached("", "cache_index_and_filter_blocks=true").0, 1);

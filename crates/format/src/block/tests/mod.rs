@@ -1,6 +1,7 @@
 //! Tests of block cursors. Each test moves a cursor over a block that RocksDB wrote and compares
 //! the cursor's entries with a list of all entries of the block.
 
+mod quick;
 mod random;
 
 use std::cmp::Ordering;
@@ -394,6 +395,14 @@ fn wander_data(cursor: &mut Cursor, block: &[u8], target: &[u8]) {
     let Ok(mut walk) = DataWalk::new(cursor, block) else { return };
     wander(&mut walk, block.len(), target);
     let layout = walk.layout;
+    if cursor.seek_to_first(block, &layout).is_ok() {
+        while cursor.next_key(block, &layout, MAX_SEQUENCE) {
+            let _ = cursor.value(block);
+        }
+        while cursor.is_newest_value(block, &layout, MAX_SEQUENCE) && cursor.previous_decoded() {
+            let _ = cursor.value(block);
+        }
+    }
     let target = Target { comparator: &Comparator::Bytewise, user_key: target, trailer: FIRST };
     if cursor.seek_for_get(block, &layout, &target).is_ok() {
         let _ = cursor.value(block);

@@ -12,13 +12,13 @@ use crate::key::{self, MAX_SEQUENCE, pack_trailer};
 use crate::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 
 /// Returns a random element of `choices`.
-fn one<T: Copy>(random: &mut fastrand::Rng, choices: &[T]) -> T {
+pub(super) fn one<T: Copy>(random: &mut fastrand::Rng, choices: &[T]) -> T {
     choices[random.usize(..choices.len())]
 }
 
 /// Returns sorted random internal keys. Many user keys are prefixes of others, consist of bytes
 /// that also occur in trailers, and have several versions.
-fn random_keys(random: &mut fastrand::Rng, order: &Order) -> Vec<Vec<u8>> {
+pub(super) fn random_keys(random: &mut fastrand::Rng, order: &Order) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     for _ in 0..random.usize(1..40) {
         let mut user_key =

@@ -62,11 +62,11 @@ impl From<Error> for Stop {
 
 /// What a search needs and does not find in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Missing {
-    /// Identifies the table's file in the block cache.
-    pub(crate) file: u64,
-    /// Offset and size of the missing block; `None` if the table is not open.
-    pub(crate) block: Option<BlockHandle>,
+pub(crate) enum Missing {
+    /// The table is not open.
+    Table,
+    /// A block of the table is not in the cache.
+    Block(BlockHandle, BlockKind),
 }
 
 /// The events that are counted while a get searches tables.
@@ -132,12 +132,56 @@ impl Probe {
 /// memory.
 ///
 /// The counts of events ([`Probe`]) are kept in this object at first. If one of a table's blocks is
-/// not in memory, the events counted for that table are dropped; the table is then searched again
-/// with [`Loading`], which counts them again.
+/// not in memory, a get drops the events counted for that table and searches the table again with
+/// [`Loading`], which counts them again. A multi-get keeps them, and goes on where it stopped.
 pub(crate) struct Resident<'g> {
     /// The guard of an epoch. While it lives, blocks that were found stay in memory.
     pub(crate) guard: &'g Guard,
+    /// What was opened and read for this search. Its blocks are not counted as hits.
+    loaded: &'g Loaded,
     counts: Counts,
+}
+
+/// Tables that were opened, and blocks that were read from files, for a search. They stay in
+/// memory, whatever the caches do, so that the search always comes further.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// The tables, with the ids of their files in the block cache.
+    tables: Vec<(u64, Arc<TableReader>)>,
+    blocks: Vec<(Key, Arc<Cached<Block>>)>,
+}
+
+impl Loaded {
+    const NONE: Self = Self { tables: Vec::new(), blocks: Vec::new() };
+
+    /// Adds an open table, unless it was added before.
+    pub(crate) fn add_table(&mut self, table: &Arc<TableReader>) {
+        if self.table(table.cache_id).is_none() {
+            self.tables.push((table.cache_id, Arc::clone(table)));
+        }
+    }
+
+    /// Returns a table that was added, by the id of its file in the block cache.
+    pub(crate) fn table(&self, file: u64) -> Option<&Arc<TableReader>> {
+        self.tables.iter().find(|(id, _)| *id == file).map(|(_, table)| table)
+    }
+
+    /// Adds the block at `handle` of a table, unless it was added before.
+    pub(crate) fn add(
+        &mut self,
+        table: &TableReader,
+        handle: BlockHandle,
+        block: &Arc<Cached<Block>>,
+    ) {
+        let key = table.cache_key(handle);
+        if self.block(key).is_none() {
+            self.blocks.push((key, Arc::clone(block)));
+        }
+    }
+
+    fn block(&self, key: Key) -> Option<&Arc<Cached<Block>>> {
+        self.blocks.iter().find(|(loaded, _)| *loaded == key).map(|(_, block)| block)
+    }
 }
 
 /// The events that a [`Resident`] has counted, until they are added to the statistics.
@@ -153,7 +197,18 @@ impl<'g> Resident<'g> {
     /// Creates an access to the blocks in memory. All its event counts are 0.
     #[inline]
     pub(crate) fn new(guard: &'g Guard) -> Self {
-        Self { guard, counts: Counts::default() }
+        Self::with_loaded(guard, const { &Loaded::NONE })
+    }
+
+    /// Creates an access to the blocks in memory and to those in `loaded`.
+    #[inline]
+    pub(crate) fn with_loaded(guard: &'g Guard, loaded: &'g Loaded) -> Self {
+        Self { guard, loaded, counts: Counts::default() }
+    }
+
+    /// Returns a table that was opened for this search, by the id of its file in the block cache.
+    pub(crate) fn loaded_table(&self, file: u64) -> Option<&'g TableReader> {
+        self.loaded.table(file).map(|table| &**table)
     }
 
     /// Returns a copy of the event counts. [`Resident::rewind`] can set the counts back to it.
@@ -196,9 +251,12 @@ impl BlockAccess for Resident<'_> {
         kind: BlockKind,
     ) -> AccessResult<BlockRef<'a>, Self> {
         let key = table.cache_key(handle);
+        if let Some(block) = self.loaded.block(key) {
+            return Ok(BlockRef::Borrowed(block));
+        }
         let cache = table.context.block_cache.as_ref();
         let Some(block) = cache.and_then(|cache| cache.blocks.lookup(key, self.guard)) else {
-            return Err(Stop::Unreachable(Missing { file: key.file, block: Some(handle) }));
+            return Err(Stop::Unreachable(Missing::Block(handle, kind)));
         };
         self.count(table, Probe::hit(kind));
         if table.context.statistics.is_some() {
@@ -269,10 +327,7 @@ impl TableReader {
         let dictionary = self.dictionary_for(kind);
         let verify = profile.verify_checksums;
         let bytes = self.file.read(handle, dictionary, verify, profile.purpose)?;
-        if profile.purpose == Purpose::UserRead && profile.fill_cache && kind == BlockKind::Data {
-            self.record_read(handle.offset);
-        }
-        let block = self.keep(handle, kind, bytes, profile)?;
+        let block = self.keep_read(handle, kind, bytes, profile)?;
         if let (Some(statistics), Some(started)) = (statistics, started) {
             let histogram = match profile.purpose {
                 Purpose::CompactionRead => Histogram::ReadBlockCompaction,
@@ -281,6 +336,21 @@ impl TableReader {
             statistics.record_since(histogram, started);
         }
         Ok(block)
+    }
+
+    /// Like [`Self::keep`], for a block that was read for the caller and not ahead. Records the
+    /// read for warm handover.
+    pub(super) fn keep_read(
+        &self,
+        handle: BlockHandle,
+        kind: BlockKind,
+        bytes: Vec<u8>,
+        profile: &ReadProfile,
+    ) -> Result<Arc<Cached<Block>>> {
+        if profile.purpose == Purpose::UserRead && profile.fill_cache && kind == BlockKind::Data {
+            self.record_read(handle.offset);
+        }
+        self.keep(handle, kind, bytes, profile)
     }
 
     /// Returns the block at `handle`, if it is cached. A compaction's read is not a hit for the

@@ -77,7 +77,7 @@ fn a_search_in_memory_names_the_missing_block() {
     };
     match search() {
         Err(Stop::Unreachable(missing)) => {
-            assert_eq!(missing, Missing { file: file.cache_id(), block: Some(handles[0]) });
+            assert_eq!(missing, Missing::Block(handles[0], BlockKind::Data));
         }
         found => panic!("{found:?}"),
     }

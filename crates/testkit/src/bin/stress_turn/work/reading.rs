@@ -34,6 +34,8 @@ impl Work<'_> {
         let options = ReadOptions::new()
             .with_snapshot(rng.bool().then(|| self.db.snapshot()))
             .with_fill_cache(rng.bool())
+            .with_async_io(rng.bool())
+            .with_optimize_multiget_for_io(rng.bool())
             .with_readahead_size(if rng.u8(..4) == 0 { 65536 } else { 0 });
         match rng.u8(..4) {
             0 => self.get(family, wanted, &options)?,

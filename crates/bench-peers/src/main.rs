@@ -15,7 +15,7 @@ mod rocksdb_scans;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tailwater_bench::command::Arguments;
+use tailwater_bench::command::{Arguments, Engines};
 use tailwater_bench::tailwater;
 use tailwater_latency::tail::TAILWATER;
 
@@ -26,9 +26,10 @@ const CACHE_BYTES: usize = 1 << 30;
 
 fn main() -> ExitCode {
     tailwater_io::descriptors::raise_open_files_max();
-    Arguments::parse().run(
-        &[tailwater::ENGINE, rocksdb::ENGINE, fjall::ENGINE, redb::ENGINE, lmdb::ENGINE],
-        &[tailwater::SCANS, rocksdb_scans::ENGINE],
-        &[TAILWATER, rocksdb::TAIL],
-    )
+    Arguments::parse().run(&Engines {
+        stores: &[tailwater::ENGINE, rocksdb::ENGINE, fjall::ENGINE, redb::ENGINE, lmdb::ENGINE],
+        scans: &[tailwater::SCANS, rocksdb_scans::ENGINE],
+        cold: &[tailwater::COLD, rocksdb::COLD],
+        tail: &[TAILWATER, rocksdb::TAIL],
+    })
 }

@@ -9,15 +9,36 @@ use rocksdb::{
     BottommostLevelCompaction, ColumnFamilyDescriptor, CompactOptions, DB, DBRawIterator,
     FlushOptions, Options, ReadOptions, WaitForCompactOptions, WriteOptions,
 };
+use tailwater_bench::cold::{ColdEngine, Reading};
 use tailwater_bench::store::{Direction, Engine, Failure, Scanned, Store};
 use tailwater_latency::engine;
 use tailwater_latency::tail::{Activity, Moved, TailDatabase, TailEngine};
+
+/// The directory of this process's open files, and what the descriptor of a ring is a link to.
+const DESCRIPTORS: &str = "/proc/self/fd";
+const RING: &str = "anon_inode:[io_uring]";
 
 pub(crate) const ENGINE: Engine = Engine {
     name: "rocksdb",
     open: |directory, options| {
         let options = Options::default().get_options_from_string(options)?;
         Ok(Box::new(RocksDb::open(directory, options)?))
+    },
+};
+
+/// RocksDB, with the given options of reads. Its option `optimize_multiget_for_io` is true by
+/// default.
+pub(crate) const COLD: ColdEngine = ColdEngine {
+    name: ENGINE.name,
+    has_async_io: true,
+    open: |directory, options, reading| {
+        let options = Options::default().get_options_from_string(options)?;
+        let database = RocksDb::open(directory, options)?;
+        let database = RocksDb { reads: read_options(reading), reading, ..database };
+        if reading.async_io {
+            database.check_async_io()?;
+        }
+        Ok(Box::new(database))
     },
 };
 
@@ -37,6 +58,8 @@ struct RocksDb {
     db: DB,
     options: Options,
     reads: ReadOptions,
+    /// What `reads` was made from. An iterator needs options of its own.
+    reading: Reading,
     writes: WriteOptions,
     synced_writes: WriteOptions,
 }
@@ -49,9 +72,36 @@ impl RocksDb {
         let db = DB::open_cf_descriptors(&options, directory, [default])?;
         let mut synced_writes = WriteOptions::default();
         synced_writes.set_sync(true);
-        let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
-        Ok(Self { db, options, reads, writes, synced_writes })
+        let reading = Reading::default();
+        let (reads, writes) = (read_options(reading), WriteOptions::default());
+        Ok(Self { db, options, reads, reading, writes, synced_writes })
     }
+
+    /// Checks that RocksDB reads with io_uring. It ignores `async_io` without an error if it was
+    /// built without io_uring, if the kernel does not allow io_uring, and if nothing defines the
+    /// function `RocksDbIOUringEnable`. The crate `librocksdb-sys` defines it, but a library that
+    /// is linked instead (`ROCKSDB_LIB_DIR`) may not.
+    #[expect(clippy::disallowed_methods, reason = "no database's files")]
+    fn check_async_io(&self) -> Result<(), Failure> {
+        // A thread's first asynchronous iterator creates a ring, which the thread keeps.
+        drop(self.db.raw_iterator_opt(read_options(self.reading)));
+        for descriptor in std::fs::read_dir(DESCRIPTORS)? {
+            // The descriptor of the listed directory no longer exists.
+            let Ok(file) = std::fs::read_link(descriptor?.path()) else { continue };
+            if file == Path::new(RING) {
+                return Ok(());
+            }
+        }
+        Err("RocksDB ignores async_io: it has no io_uring".into())
+    }
+}
+
+fn read_options(reading: Reading) -> ReadOptions {
+    let Reading { async_io, readahead_bytes } = reading;
+    let mut options = ReadOptions::default();
+    options.set_async_io(async_io);
+    options.set_readahead_size(readahead_bytes);
+    options
 }
 
 impl Store for RocksDb {
@@ -70,6 +120,10 @@ impl Store for RocksDb {
     fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
         let family = self.db.cf_handle("default").ok_or("no default column family")?;
         Ok(self.db.delete_range_cf(family, begin, end)?)
+    }
+
+    fn ingest(&self, table: &Path) -> Result<(), Failure> {
+        Ok(self.db.ingest_external_file(vec![table])?)
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
@@ -91,7 +145,8 @@ impl Store for RocksDb {
         direction: Direction,
         limit: u64,
     ) -> Result<Scanned, Failure> {
-        let mut iterator: DBRawIterator<'_> = self.db.raw_iterator();
+        let options = read_options(self.reading);
+        let mut iterator: DBRawIterator<'_> = self.db.raw_iterator_opt(options);
         match (direction, from) {
             (Direction::Forward, Some(key)) => iterator.seek(key),
             (Direction::Forward, None) => iterator.seek_to_first(),
@@ -136,6 +191,10 @@ impl TailDatabase for RocksDb {
         value.clear();
         value.extend_from_slice(&found);
         Ok(true)
+    }
+
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
+        Store::multi_get(self, keys)
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::fmt;
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
@@ -10,6 +11,7 @@ use tailwater_latency::tail::{self, CHILD_COMMAND, TailArguments, TailEngine};
 
 use crate::backup::BackupArguments;
 use crate::basket::BasketArguments;
+use crate::cold::{ColdArguments, ColdEngine};
 use crate::durable::{self, DurableArguments, NEIGHBOUR_COMMAND};
 use crate::hot_key::HotKeyArguments;
 use crate::range_deletions::RangeDeletionArguments;
@@ -29,6 +31,9 @@ pub struct Arguments {
 enum Command {
     /// Runs db_bench's workloads and prints operations per second: every run, and the medians.
     Basket(BasketArguments),
+    /// Reads data that is in no cache: gets, batches, scans and seeks, compared with raw reads of
+    /// the device.
+    Cold(ColdArguments),
     /// Gets one key repeatedly, first in one thread and then in several. Shows by how much the gets
     /// become slower because threads write to the same cache lines.
     HotKey(HotKeyArguments),
@@ -54,16 +59,30 @@ enum Command {
     DurableNeighbour,
 }
 
+/// The engines that can be measured. The command determines which of the lists is used.
+#[derive(Clone, Copy)]
+pub struct Engines<'e> {
+    /// The engines of commands that need no other list.
+    pub stores: &'e [Engine],
+    /// The engines of `snapshot-scans` and `backup`.
+    pub scans: &'e [ScanEngine],
+    /// The engines of `cold`.
+    pub cold: &'e [ColdEngine],
+    /// The engines of `tail`.
+    pub tail: &'e [TailEngine],
+}
+
+impl fmt::Debug for Engines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.stores.iter().map(|engine| engine.name).collect();
+        f.debug_struct("Engines").field("stores", &names).finish_non_exhaustive()
+    }
+}
+
 impl Arguments {
-    /// Runs the command and prints the result. The command determines which of the three lists of
-    /// engines is used.
-    pub fn run(
-        &self,
-        known: &[Engine],
-        scan_engines: &[ScanEngine],
-        tail_engines: &[TailEngine],
-    ) -> ExitCode {
-        match self.finish(known, scan_engines, tail_engines) {
+    /// Runs the command and prints the result.
+    pub fn run(&self, engines: &Engines<'_>) -> ExitCode {
+        match self.finish(engines) {
             Ok(finished) => {
                 let text: String = finished.into_iter().map(|finished| finished.text).collect();
                 match std::io::stdout().write_all(text.as_bytes()) {
@@ -83,24 +102,21 @@ impl Arguments {
     }
 
     /// Runs the command and returns its finished experiments.
-    fn finish(
-        &self,
-        known: &[Engine],
-        scan_engines: &[ScanEngine],
-        tail_engines: &[TailEngine],
-    ) -> Result<Vec<Finished>, Failure> {
+    fn finish(&self, engines: &Engines<'_>) -> Result<Vec<Finished>, Failure> {
+        let known = engines.stores;
         let finished = match &self.command {
             Command::Basket(arguments) => arguments.run(known),
+            Command::Cold(arguments) => arguments.run(engines.cold),
             Command::HotKey(arguments) => arguments.run(known),
             Command::Sustained(arguments) => return arguments.run(known),
             Command::RangeDeletions(arguments) => arguments.run(known),
-            Command::SnapshotScans(arguments) => arguments.run(scan_engines),
-            Command::Backup(arguments) => arguments.run(scan_engines),
+            Command::SnapshotScans(arguments) => arguments.run(engines.scans),
+            Command::Backup(arguments) => arguments.run(engines.scans),
             Command::Durable(arguments) => durable::run(arguments, known),
             Command::DurableNeighbour => durable::compute(),
-            Command::Tail(arguments) => return tail::run(arguments, tail_engines),
+            Command::Tail(arguments) => return tail::run(arguments, engines.tail),
             Command::TailChild { assignment } => {
-                return tail::run_child(assignment, tail_engines).map(|()| Vec::new());
+                return tail::run_child(assignment, engines.tail).map(|()| Vec::new());
             }
         };
         Ok(vec![finished?])

@@ -1,11 +1,12 @@
 //! Workloads that measure Tailwater, and other engines in the same run.
 //!
 //! A database of an engine is a [`store::Store`]; `snapshot-scans` and `backup` need a
-//! [`snapshot_scans::ScanEngine`], and `tail` a [`tailwater_latency::tail::TailEngine`]. The
-//! commands are:
+//! [`snapshot_scans::ScanEngine`], `cold` a [`cold::ColdEngine`], and `tail` a
+//! [`tailwater_latency::tail::TailEngine`]. The commands are:
 //!
 //! - `basket`: the workloads of RocksDB's `db_bench` under their names, on several engines in
 //!   turn, so that other load on the machine affects all of them;
+//! - [`cold`]: reads of data that is in no cache, compared with raw reads of the device;
 //! - `hot_key`: gets of one key by several threads;
 //! - `sustained`: overwriting for minutes;
 //! - `range_deletions`: overlapping range deletions, and reads while they are in the memtable;
@@ -23,6 +24,7 @@
 
 mod backup;
 mod basket;
+pub mod cold;
 pub mod command;
 mod durable;
 mod hot_key;

@@ -3,11 +3,16 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tailwater_bench::command::Arguments;
+use tailwater_bench::command::{Arguments, Engines};
 use tailwater_bench::tailwater;
 use tailwater_latency::tail::TAILWATER;
 
 fn main() -> ExitCode {
     tailwater_io::descriptors::raise_open_files_max();
-    Arguments::parse().run(&[tailwater::ENGINE], &[tailwater::SCANS], &[TAILWATER])
+    Arguments::parse().run(&Engines {
+        stores: &[tailwater::ENGINE],
+        scans: &[tailwater::SCANS],
+        cold: &[tailwater::COLD],
+        tail: &[TAILWATER],
+    })
 }

@@ -1,5 +1,7 @@
 //! The interface through which workloads use an engine.
 
+use std::path::Path;
+
 use tailwater_latency::engine;
 use tailwater_latency::entries::KEY_BYTES;
 
@@ -62,6 +64,12 @@ pub trait Store: Sync {
     fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
         let _ = (begin, end);
         Err(format!("--engines: range deletions are not supported for {}", self.name()).into())
+    }
+
+    /// Adds a copy of a table file with RocksDB's format, into the lowest level that it fits into.
+    fn ingest(&self, table: &Path) -> Result<(), Failure> {
+        let _ = table;
+        Err(format!("--engines: ingestion is not supported for {}", self.name()).into())
     }
 
     /// Puts all of `entries` in order. An engine whose single writes are transactions that copy

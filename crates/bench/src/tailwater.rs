@@ -1,13 +1,17 @@
 //! The benchmark's [`Store`] interface, implemented for Tailwater.
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use tailwater::{BottommostRewrite, CompactRangeOptions, ReadOptions, Statistics};
+use tailwater::{
+    BottommostRewrite, CompactRangeOptions, IngestOptions, ReadOptions, Statistics, ValueBuffer,
+};
 use tailwater_latency::engine;
 use tailwater_latency::tail::Tailwater;
 
+use crate::cold::{ColdEngine, Reading};
 use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use crate::store::{Direction, Engine, Failure, Scanned, Store};
 
@@ -15,12 +19,27 @@ thread_local! {
     /// Each get copies its value into this buffer. Pinning the value instead would update a
     /// reference count that all threads share.
     static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    /// A multi-get copies its values into this buffer.
+    static VALUES: RefCell<ValueBuffer> = const { RefCell::new(ValueBuffer::new()) };
 }
 
 /// Tailwater.
 pub const ENGINE: Engine = Engine {
     name: "tailwater",
     open: |directory, options| Ok(Box::new(Tailwater::open(directory, options, None)?)),
+};
+
+/// Tailwater, with the given options of reads.
+pub const COLD: ColdEngine = ColdEngine {
+    name: ENGINE.name,
+    has_async_io: true,
+    open: |directory, options, reading| {
+        let Reading { async_io, readahead_bytes } = reading;
+        let mut database = Tailwater::open(directory, options, None)?;
+        database.reads =
+            database.reads.with_async_io(async_io).with_readahead_size(readahead_bytes);
+        Ok(Box::new(database))
+    },
 };
 
 impl Store for Tailwater {
@@ -40,6 +59,12 @@ impl Store for Tailwater {
         Ok(self.db.delete_range_cf_opt(&self.family, begin, end, &self.writes)?)
     }
 
+    fn ingest(&self, table: &Path) -> Result<(), Failure> {
+        let options = IngestOptions::new();
+        self.db.ingest_external_file_cf_opts(&self.family, &[table], &options)?;
+        Ok(())
+    }
+
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
         VALUE.with_borrow_mut(|value| {
             let found = self.db.get_into_cf_opt(&self.family, key, &self.reads, value)?;
@@ -48,11 +73,14 @@ impl Store for Tailwater {
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
-        let mut found = 0;
-        for value in self.db.batched_multi_get_cf_opt(&self.family, keys, &self.reads) {
-            found += usize::from(value?.is_some());
-        }
-        Ok(found)
+        VALUES.with_borrow_mut(|values| {
+            self.db.multi_get_into_cf_opt(&self.family, keys, &self.reads, values);
+            let mut found = 0;
+            for at in 0..values.len() {
+                found += usize::from(values.get(at)?.is_some());
+            }
+            Ok(found)
+        })
     }
 
     fn scan(

@@ -1,10 +1,13 @@
-//! Runs the benchmarks that write a report, with little work, and checks what they write.
+//! Runs benchmarks with little work, and checks what they write.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
+use tailwater_io::Storage as _;
 use tailwater_io::kernel::System;
+use tailwater_io::posix::PosixStorage;
+use tailwater_testkit::filesystem::say;
 use tailwater_testkit::report::check;
 
 /// Runs a benchmark, makes its report again, and returns its JSON and the report.
@@ -28,6 +31,37 @@ fn run(command: &str, arguments: &[&str]) -> (Value, String) {
     assert!(read("report.html") == html, "another report");
     assert!(read("report.svg").contains("prefers-color-scheme"));
     (serde_json::from_str(&json).expect("JSON"), html)
+}
+
+#[test]
+fn cold_reads_are_compared_with_raw_reads() {
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tailwater-bench"));
+    program.args(["cold", "--gigabytes", "0.008", "--batch-size", "4", "--reads", "3"]);
+    let ended = program.args(["--rounds", "2", "--directory"]).arg(scratch.path()).output();
+    let ended = ended.expect("it runs");
+    let [printed, errors] = [ended.stdout, ended.stderr].map(|it| String::from_utf8(it).unwrap());
+    if !ended.status.success() && (errors.contains("O_DIRECT") || errors.contains("io_uring")) {
+        say(&format!("no cold reads: {errors}"));
+        return;
+    }
+    assert!(ended.status.success(), "{errors}");
+    for title in [
+        "Cold keys one by one, buffered",
+        "Cold keys one by one, direct",
+        "Batches of 4 cold keys, direct",
+        "Cold scans with direct reads, values of 100 bytes",
+        "Cold scans with direct reads, values of 4096 bytes",
+        "Seeks over 6 cold levels, buffered",
+    ] {
+        let (_, part) = printed.split_once(title).unwrap_or_else(|| panic!("{title}: {printed}"));
+        let part = part.split("\nCold").next().unwrap_or_default();
+        for row in ["| raw", "| tailwater |", "- tailwater: "] {
+            assert!(part.contains(row), "{title}: {row}: {printed}");
+        }
+    }
+    assert!(printed.contains("| tailwater from the page cache |"), "{printed}");
+    assert!(PosixStorage::new().list(scratch.path()).expect("a list").is_empty());
 }
 
 fn cell(value: &Value) -> String {

@@ -79,7 +79,7 @@ pub(crate) enum Command {
     /// more of it direct. Each run is a separate process within a memory limit. Prints a table and
     /// writes a report in JSON; docs/tail.md describes both.
     #[command(after_help = TAIL_EXAMPLES)]
-    Tail(TailArguments),
+    Tail(Box<TailArguments>),
     /// A process that performs one run of the command tail
     #[command(name = CHILD_COMMAND, hide = true)]
     TailChild {

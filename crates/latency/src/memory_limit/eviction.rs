@@ -33,18 +33,39 @@ pub fn evict(system: &System, directories: &[&Path]) -> io::Result<Evicted> {
     // Write dirty pages back first, because they cannot be evicted.
     rustix::fs::sync();
     let machine = system.has(DROP) && files::write_setting(&system.path(DROP), "3").is_ok();
+    let resident_pages = if machine { resident(directories)? } else { evict_files(directories)? };
+    Ok(Evicted { machine, resident_pages })
+}
+
+/// Advises the kernel to drop the pages of the files below some directories from the page cache,
+/// and returns how many are left; `None` if the kernel does not report this number. The rest of the
+/// page cache stays as it is.
+///
+/// # Errors
+/// Errors from listing and opening the files.
+pub fn evict_files(directories: &[&Path]) -> io::Result<Option<u64>> {
+    for directory in directories {
+        for path in files::all_below(directory)? {
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let file = rustix::fs::open(&path, flags, Mode::empty())?;
+            // Dirty pages are not dropped.
+            rustix::fs::fdatasync(&file)?;
+            rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
+        }
+    }
+    resident(directories)
+}
+
+/// Returns how many pages of the files below some directories are in the page cache; `None` if the
+/// kernel does not report this number.
+fn resident(directories: &[&Path]) -> io::Result<Option<u64>> {
     let storage = PosixStorage::new();
     let mut resident_pages = Some(0);
     for directory in directories {
         for path in files::all_below(directory)? {
-            if !machine {
-                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-                let file = rustix::fs::open(&path, flags, Mode::empty())?;
-                rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)?;
-            }
             let pages = storage.resident_pages(&path).ok().flatten();
             resident_pages = resident_pages.zip(pages).map(|(sum, pages)| sum + pages);
         }
     }
-    Ok(Evicted { machine, resident_pages })
+    Ok(resident_pages)
 }

@@ -60,7 +60,7 @@ use std::sync::{Arc, Weak};
 use tailwater_io::kernel::group::of_process;
 use tailwater_io::kernel::{MemoryGroup, System, Target, mounts};
 
-pub use self::eviction::{Evicted, evict};
+pub use self::eviction::{Evicted, evict, evict_files};
 use self::group::{Group, GroupLimit};
 use self::lru::Lru;
 use self::scope::Scopes;

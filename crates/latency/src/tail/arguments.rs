@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
+use super::batches::BatchForm;
 use super::configuration::Configuration;
 use super::engine::EngineName;
 use super::incident::Incident;
@@ -54,6 +55,22 @@ pub struct TailArguments {
     /// starts a read when its previous one has returned
     #[arg(long, value_name = "PER SECOND", value_parser = above_zero)]
     pub read_rate: Option<f64>,
+    /// Number of clients that get batches of random keys of the whole database, beside the readers
+    /// [default: 0]
+    #[arg(long, value_name = "CLIENTS")]
+    pub batch_readers: Option<usize>,
+    /// Number of keys in a batch [default: 32]
+    #[arg(long, value_name = "KEYS", value_parser = at_least_one, requires = "batch_readers")]
+    pub batch_size: Option<usize>,
+    /// How the clients get the keys of a batch [default: multi-get]
+    #[arg(long, requires = "batch_readers")]
+    pub batch_form: Option<BatchForm>,
+    /// Batches per second of all clients together, in an open loop; by default each client starts
+    /// a batch when its previous one has returned
+    #[arg(
+        long, value_name = "PER SECOND", value_parser = above_zero, requires = "batch_readers"
+    )]
+    pub batch_rate: Option<f64>,
     /// Bytes to write per second, or 'calibrate' to determine a rate that all configurations
     /// sustain [default: 40MB]
     #[arg(long, value_name = "BYTES|calibrate")]

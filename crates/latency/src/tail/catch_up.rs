@@ -149,6 +149,7 @@ fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>
         directory: database.to_owned(),
         options: "disable_auto_compactions=true".to_owned(),
         load: parameters.load,
+        batch_load: None,
         concurrent_work: ConcurrentWork::Nothing,
         duration: parameters.duration(),
         seed,

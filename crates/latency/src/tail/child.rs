@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use tailwater_io::clock::SystemClock;
 use tailwater_io::{Clock, Purpose};
 
+use super::batches::{BatchLoad, Client};
 use super::engine::{EngineName, Moved, TailDatabase, TailEngine};
 use super::figures::{Calls, Figures, Kernel};
 use super::incident::Incident;
@@ -41,6 +42,7 @@ pub(super) struct Assignment {
     pub(super) directory: PathBuf,
     pub(super) options: String,
     pub(super) load: Load,
+    pub(super) batch_load: Option<BatchLoad>,
     pub(super) concurrent_work: ConcurrentWork,
     pub(super) duration: Duration,
     pub(super) seed: u64,
@@ -66,7 +68,7 @@ pub(super) struct CatchUp {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Task {
     /// Measure one run for one row of the report.
-    Measure(Assignment),
+    Measure(Box<Assignment>),
     /// Hold this many bytes of memory until killed, and so compete with the measured process for
     /// the memory inside the limit.
     Neighbour(u64),
@@ -84,6 +86,7 @@ impl Assignment {
     /// it. Every other run has one phase.
     pub(super) fn phases(&self) -> Vec<Self> {
         let alone = Self {
+            batch_load: None,
             concurrent_work: ConcurrentWork::Nothing,
             duration: self.duration.min(AROUND_COMPACTION),
             ..self.clone()
@@ -111,6 +114,23 @@ pub(super) enum ConcurrentWork {
     Merging,
 }
 
+impl ConcurrentWork {
+    /// Works until the end of the phase, or until the compaction has ended, which ends the phase.
+    /// Returns the number of bytes of keys and values written.
+    fn run(self, phase: &Phase<'_>) -> Result<u64, Failure> {
+        match self {
+            Self::Nothing => Ok(0),
+            Self::Writing => phase.write(None).inspect_err(|_| phase.end_now()),
+            Self::PacedWriting(rate) => phase.write(Some(rate)).inspect_err(|_| phase.end_now()),
+            Self::Merging => {
+                let merged = phase.database.compact();
+                phase.end_now();
+                merged.map(|()| 0)
+            }
+        }
+    }
+}
+
 /// A line that the process writes to standard output, as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -128,6 +148,8 @@ pub(super) enum Message {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Progress {
     pub(super) reads: Second,
+    /// The batches; `None` if no clients get batches.
+    pub(super) batches: Option<Second>,
     pub(super) engine: Moment,
     /// The median, p99 and p99.9 of all reads of the phase so far, in microseconds.
     pub(super) so_far_us: [f64; 3],
@@ -246,18 +268,13 @@ pub(super) fn measure(
         end,
     };
     let work = work(&phase, assignment, start_ns, observer)?;
-    let Work { reads, latencies, read_until_ns, written_bytes, log_bytes } = work;
+    let Work { reads, latencies, batches, read_until_ns, written_bytes, log_bytes } = work;
     let seconds = clock.since_ns(start_ns) as f64 / 1e9;
     let read_seconds = (read_until_ns - start_ns) as f64 / 1e9;
     let activity = database.activity()?.since(&before);
 
-    let (mut count, mut waited_ns, mut is_known) = (0, 0, true);
-    for reads in &reads {
-        count += reads.count;
-        waited_ns += reads.run_queue.map_or(0, |run_queue| run_queue.waiting_ns);
-        is_known &= reads.run_queue.is_some();
-    }
-    let waited_s = is_known.then_some(waited_ns as f64 / 1e9);
+    let count: u64 = reads.iter().map(|reads| reads.count).sum();
+    let waited_s = waited_s(&reads);
     Ok(Figures {
         reads_per_second: count as f64 / read_seconds,
         write_mb_per_second: written_bytes as f64 / seconds / 1e6,
@@ -275,6 +292,10 @@ pub(super) fn measure(
         p999_rise: None,
         before_compaction: None,
         after_compaction: None,
+        batches: assignment
+            .batch_load
+            .zip(batches)
+            .map(|(load, (count, latencies))| load.figures(count, &latencies, read_seconds)),
         kernel: Kernel {
             compaction_mb_per_second: Some(activity.compacted_bytes() / seconds / 1e6),
             compaction_backlog_bytes: Some(activity.pending_compaction_bytes as f64),
@@ -294,10 +315,19 @@ pub(super) fn measure(
     })
 }
 
+/// Returns the time that all readers together waited for a processor, in seconds; `None` if the
+/// kernel does not report it.
+fn waited_s(reads: &[Reads]) -> Option<f64> {
+    let waits = reads.iter().map(|reads| Some(reads.run_queue?.waiting_ns));
+    Some(waits.sum::<Option<u64>>()? as f64 / 1e9)
+}
+
 /// What the threads of a phase have measured.
 struct Work {
     reads: Vec<Reads>,
     latencies: Histogram<u64>,
+    /// Number and latencies of the batches; `None` if no clients get batches.
+    batches: Option<(u64, Histogram<u64>)>,
     /// Time when the last reader had ended, on the monotonic clock, in nanoseconds.
     read_until_ns: u64,
     written_bytes: u64,
@@ -314,11 +344,13 @@ fn work(
 ) -> Result<Work, Failure> {
     let panicked = |_| Failure::from("a thread of the run panicked");
     let (recorders, mut collector) = Collector::new(assignment.load.readers, start_ns)?;
+    let (clients, mut batches) = Client::all(assignment.batch_load, start_ns)?;
     std::thread::scope(|scope| {
         let (running, end) = channel();
         let observed = scope.spawn(move || {
-            let observed = observe(phase, start_ns, &end, &mut collector, observer);
-            observed.inspect_err(|_| phase.end_now()).map(|()| collector)
+            let collectors = (&mut collector, batches.as_mut());
+            let observed = observe(phase, start_ns, &end, collectors, observer);
+            observed.inspect_err(|_| phase.end_now()).map(|()| (collector, batches))
         });
         let read = |reader, recorder| phase.read(reader, recorder).inspect_err(|_| phase.end_now());
         let readers: Vec<_> = recorders
@@ -326,18 +358,15 @@ fn work(
             .enumerate()
             .map(|(reader, recorder)| scope.spawn(move || read(reader, recorder)))
             .collect();
-        let concurrent_work = scope.spawn(|| match assignment.concurrent_work {
-            ConcurrentWork::Nothing => Ok(0),
-            ConcurrentWork::Writing => phase.write(None).inspect_err(|_| phase.end_now()),
-            ConcurrentWork::PacedWriting(rate) => {
-                phase.write(Some(rate)).inspect_err(|_| phase.end_now())
-            }
-            ConcurrentWork::Merging => {
-                let merged = phase.database.compact();
-                phase.end_now();
-                merged.map(|()| 0)
-            }
-        });
+        let clients: Vec<_> = clients
+            .into_iter()
+            .enumerate()
+            .map(|(number, client)| {
+                let get = move || client.get_batches(phase, number);
+                scope.spawn(move || get().inspect_err(|_| phase.end_now()))
+            })
+            .collect();
+        let concurrent_work = scope.spawn(|| assignment.concurrent_work.run(phase));
         let scan = (assignment.incident == Some(Incident::Scan)).then(|| {
             scope.spawn(|| {
                 let halfway = start_ns + assignment.duration.as_nanos() as u64 / 2;
@@ -357,14 +386,21 @@ fn work(
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
             .collect::<Result<_, Failure>>();
+        let count = clients
+            .into_iter()
+            .map(|client| client.join().map_err(panicked)?)
+            .sum::<Result<u64, Failure>>();
         // The reads have ended, so take the time now. A stalled writer may end much later.
         let read_until_ns = phase.clock.monotonic_ns();
         drop(running);
         let written_bytes = concurrent_work.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
         let log_bytes = consumer.map(|consumer| consumer.join().map_err(panicked)?).transpose()?;
-        let latencies = observed.join().map_err(panicked)??.finish()?;
-        Ok(Work { reads: reads?, latencies, read_until_ns, written_bytes, log_bytes })
+        let (collector, batches) = observed.join().map_err(panicked)??;
+        let (reads, count, latencies) = (reads?, count?, collector.finish()?);
+        let batches = batches.map(|batches| Ok::<_, Failure>((count, batches.finish()?)));
+        let batches = batches.transpose()?;
+        Ok(Work { reads, latencies, batches, read_until_ns, written_bytes, log_bytes })
     })
 }
 
@@ -374,19 +410,20 @@ fn observe(
     phase: &Phase<'_>,
     start_ns: u64,
     end: &Receiver<()>,
-    collector: &mut Collector,
+    (collector, mut batches): (&mut Collector, Option<&mut Collector>),
     observer: Observer<'_>,
 ) -> Result<(), Failure> {
     let (mut before_s, mut before) = (0.0, phase.database.activity()?);
     every_second(phase.clock, start_ns, end, |at_s| {
         let reads = collector.collect(at_s)?;
+        let batches = batches.as_mut().map(|batches| batches.collect(at_s)).transpose()?;
         let now = phase.database.activity()?;
         let mut engine = now.since(&before).moment(at_s - before_s);
         engine.insert("at_s".to_owned(), at_s);
         (before_s, before) = (at_s, now);
         let so_far = collector.total();
         let so_far_us = [0.5, 0.99, 0.999].map(|at| so_far.value_at_quantile(at) as f64 / 1000.0);
-        observer(Progress { reads, engine, so_far_us })
+        observer(Progress { reads, batches, engine, so_far_us })
     })
 }
 
@@ -405,6 +442,10 @@ mod tests {
         fn get(&self, key: &[u8], _value: &mut Vec<u8>) -> Result<bool, Failure> {
             self.0.lock().unwrap().push(key.to_vec());
             Ok(true)
+        }
+
+        fn multi_get(&self, _keys: &[&[u8]]) -> Result<usize, Failure> {
+            unreachable!()
         }
 
         fn put(&self, _key: &[u8], _value: &[u8]) -> Result<(), Failure> {

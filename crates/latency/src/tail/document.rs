@@ -6,6 +6,7 @@ use super::configuration::Configuration;
 use super::engine::EngineName;
 use super::plan::{Kind, Parameters, Row};
 use super::table::{cell, figures};
+use super::tables::BATCHES;
 use super::units::Bytes;
 use crate::experiment::course::course;
 use crate::experiment::timeline::Timeline;
@@ -279,8 +280,22 @@ fn tables(rows: &[Found<'_>], kind: Kind) -> Part {
                 processor.";
     let caption = "The kernel's figures: pages dirtied, refaulted and missed, time that tasks \
                    waited for memory and for the disk, active pages; the device";
-    let tables = vec![(String::new(), table), (caption.to_owned(), causes)];
+    let mut tables = vec![(String::new(), table), (caption.to_owned(), causes)];
+    if rows.iter().any(|found| found.json["median"]["batches"].is_object()) {
+        tables.push(("Batches of other clients, beside the reads".to_owned(), batches(rows)));
+    }
     Part::new("All rows", text, Body::Tables(tables))
+}
+
+/// Returns the table of the clients that get batches.
+fn batches(rows: &[Found<'_>]) -> Table {
+    let columns = Figure::columns(&BATCHES);
+    let mut table = Table::new(&format!("engine<|configuration<{columns}"));
+    for Found { row, json, .. } in rows {
+        let name = [row.engine.name().to_owned(), row.label()].into_iter();
+        table.row(name.chain(BATCHES.iter().map(|figure| figure.cell(&json["median"]))));
+    }
+    table
 }
 
 /// Returns the published table of this experiment and this machine's.

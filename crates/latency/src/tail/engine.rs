@@ -40,6 +40,10 @@ pub trait TailDatabase: Sync {
     /// the key exists.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
 
+    /// Reads several keys, in any order, with the call that the engine has for this. Returns how
+    /// many of them exist.
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure>;
+
     /// Writes a key. The write goes to the write-ahead log, which is not synced.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 

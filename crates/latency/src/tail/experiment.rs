@@ -224,6 +224,7 @@ impl<'a> Experiment<'a> {
             directory: copy.to_owned(),
             options: parameters.options_of(row),
             load: parameters.load,
+            batch_load: parameters.batch_load,
             concurrent_work,
             duration,
             seed: run as u64,
@@ -249,6 +250,7 @@ impl<'a> Experiment<'a> {
         let report = Report::new(&self.plan, results, environment, device)?;
         let mut table = format!("{}\n{}", Table(&report), tables::kernel(&report)?);
         table.push_str(&tables::before_and_after(&report)?);
+        table.push_str(&tables::batches(&report)?);
         if self.plan.reports_means {
             table.push_str(&tables::means(&report)?);
         }
@@ -266,9 +268,10 @@ impl<'a> Experiment<'a> {
 }
 
 /// Returns the assignment that measures the baseline of a run with a paced writer: the same reads
-/// without a writer, of a hot set that is in memory.
+/// without a writer and other clients, of a hot set that is in memory.
 fn baseline_of(assignment: &Assignment) -> Option<Assignment> {
     matches!(assignment.concurrent_work, ConcurrentWork::PacedWriting(_)).then(|| Assignment {
+        batch_load: None,
         concurrent_work: ConcurrentWork::Nothing,
         duration: assignment.duration.mul_f64(BASELINE_SHARE).min(BASELINE),
         warms: true,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tailwater_io::kernel;
 
+use super::batches::BatchFigures;
 use super::engine::Moved;
 use crate::latencies::Latencies;
 
@@ -32,6 +33,8 @@ pub(super) struct Figures {
     pub(super) p999_rise: Option<f64>,
     pub(super) before_compaction: Option<Phase>,
     pub(super) after_compaction: Option<Phase>,
+    /// What the clients measured that got batches; `None` without such clients.
+    pub(super) batches: Option<BatchFigures>,
     pub(super) kernel: Kernel,
 }
 

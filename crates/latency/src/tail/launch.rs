@@ -50,8 +50,12 @@ pub(super) struct Measured {
 
 impl Measured {
     /// Adds what happened in a second.
-    pub(super) fn add(&mut self, Progress { reads, engine, .. }: Progress) {
-        self.timeline.latencies.entry("reads".to_owned()).or_default().push(reads);
+    pub(super) fn add(&mut self, Progress { reads, batches, engine, .. }: Progress) {
+        let latencies = &mut self.timeline.latencies;
+        latencies.entry("reads".to_owned()).or_default().push(reads);
+        if let Some(batches) = batches {
+            latencies.entry("batches".to_owned()).or_default().push(batches);
+        }
         self.timeline.engine.push(engine);
     }
 }
@@ -252,7 +256,7 @@ impl Launch for Processes {
         name: &str,
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
     ) -> Result<Vec<Measured>, Failure> {
-        let mut child = self.start(&Task::Measure(assignment.clone()))?;
+        let mut child = self.start(&Task::Measure(Box::new(assignment.clone())))?;
         let _killed = kill_on_interrupt(&child)?;
         std::thread::scope(|scope| {
             let (began, run) = channel();

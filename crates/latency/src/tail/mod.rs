@@ -19,6 +19,7 @@
 //! the same directory removes them. A source database gets its final name only when it is complete.
 
 mod arguments;
+mod batches;
 mod calibration;
 mod catch_up;
 mod child;
@@ -49,6 +50,7 @@ mod units;
 mod workload;
 
 pub use arguments::{Engines, Limit, Preset, TailArguments};
+pub use batches::BatchForm;
 pub use catch_up::CatchUpArguments;
 pub(crate) use catch_up::run as catch_up;
 pub use configuration::Configuration;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use tailwater_io::Purpose;
 
 use super::arguments::{Engines, Limit, Preset, TailArguments};
+use super::batches::BatchLoad;
 use super::configuration::Configuration;
 use super::engine::EngineName;
 use super::figures::Figures;
@@ -61,6 +62,9 @@ pub(super) struct Parameters {
     pub(super) limited_by: String,
     #[serde(flatten)]
     pub(super) load: Load,
+    /// The clients that get batches beside the readers; `None` without such clients.
+    #[serde(default)]
+    pub(super) batch_load: Option<BatchLoad>,
     /// Bytes of keys and values written per second; `None` until the rate has been calibrated.
     pub(super) write_bytes_per_second: Option<u64>,
     pub(super) duration_seconds: f64,
@@ -368,10 +372,8 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
             readers: arguments.readers.unwrap_or(defaults.readers),
             reads_per_second: arguments.read_rate.or(defaults.reads_per_second),
         },
-        write_bytes_per_second: match arguments.write_rate.unwrap_or(defaults.write_rate) {
-            WriteRate::BytesPerSecond(rate) if defaults.kind == Kind::Overwriting => Some(rate),
-            WriteRate::BytesPerSecond(_) | WriteRate::Calibrate => None,
-        },
+        batch_load: BatchLoad::of(arguments),
+        write_bytes_per_second: write_rate(arguments, defaults),
         duration_seconds: arguments.duration.unwrap_or(defaults.duration),
         more_options: arguments.options.clone().unwrap_or_default(),
         tailwater_options: arguments.tailwater_options.clone().unwrap_or_default(),
@@ -383,6 +385,15 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
             _ => TreeOptions::PUBLISHED,
         },
     })
+}
+
+/// Returns the writer's rate, in bytes per second; `None` if it is still to be calibrated, or if
+/// there is no writer.
+fn write_rate(arguments: &TailArguments, defaults: &Defaults) -> Option<u64> {
+    match arguments.write_rate.unwrap_or(defaults.write_rate) {
+        WriteRate::BytesPerSecond(rate) if defaults.kind == Kind::Overwriting => Some(rate),
+        WriteRate::BytesPerSecond(_) | WriteRate::Calibrate => None,
+    }
 }
 
 fn rows(arguments: &TailArguments, defaults: &Defaults) -> Result<Vec<Row>, String> {
@@ -550,6 +561,9 @@ mod tests {
             ("--runs none", "--runs"),
             ("--duration=-3", "--duration"),
             ("--read-rate 0", "--read-rate"),
+            ("--batch-readers 1 --batch-size 0", "--batch-size"),
+            ("--batch-readers 1 --batch-form pinned", "--batch-form"),
+            ("--batch-form single-gets", "--batch-readers"),
             ("--write-rate 1X", "--write-rate"),
             ("--configurations buffered,fast", "--configurations"),
             ("--limit none --size 1G --hot 1M --incident neighbour", "--incident"),

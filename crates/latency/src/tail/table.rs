@@ -114,6 +114,9 @@ impl Table<'_> {
         if parameters.is_warm {
             write!(f, "; the hot set was read once before")?;
         }
+        if let Some(batches) = parameters.batch_load {
+            write!(f, "\n{}", batches.describe())?;
+        }
         match (parameters.kind, parameters.write_bytes_per_second) {
             (Kind::Merging, _) => {
                 writeln!(f, "\none compaction merges everything during the reads\n")

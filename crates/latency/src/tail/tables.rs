@@ -17,6 +17,17 @@ const BEFORE_AND_AFTER: [Figure; 6] = [
     Figure::new("p99.9 us>9", "/after_compaction/p999_us", micros),
 ];
 
+/// The figures of the clients that get batches.
+pub(super) const BATCHES: [Figure; 7] = [
+    Figure::new("keys/s>11", "/batches/batch_keys_per_second", rate),
+    Figure::new("p50 us>9", "/batches/p50_us", micros),
+    Figure::new("p99 us>9", "/batches/p99_us", micros),
+    Figure::new("p99.9 us>9", "/batches/p999_us", micros),
+    Figure::new("p99.99 us>9", "/batches/p9999_us", micros),
+    Figure::new("reads p99.9 us>15", "/p999_us", micros),
+    Figure::new("compact>7", "/kernel/compaction_mb_per_second", |rate| format!("{rate:.0}")),
+];
+
 const MEANS: [Figure; 5] = [
     Figure::new("reads/s>17", "/reads_per_second", rate),
     Figure::new("p50 us>17", "/p50_us", micros),
@@ -74,6 +85,20 @@ pub(super) fn before_and_after(report: &Report) -> Result<String, Failure> {
     ))
 }
 
+/// Formats the medians of the clients that got batches, and beside them the tail of the reads and
+/// the rate of compactions. Returns an empty text if there were no such clients.
+pub(super) fn batches(report: &Report) -> Result<String, Failure> {
+    let Some(load) = report.parameters.batch_load else { return Ok(String::new()) };
+    let table = table(&BATCHES, report.configurations.iter(), |row, figure| {
+        Ok(figure.cell(&serde_json::to_value(&row.median)?))
+    })?;
+    Ok(format!(
+        "\n{table}\nBeside the reads, {}:\nrate and latency of a batch; the reads' p99.9 and MB/s \
+         compacted as in the first table.\n",
+        load.describe()
+    ))
+}
+
 /// Formats the means of the runs, each with its coefficient of variation.
 pub(super) fn means(report: &Report) -> Result<String, Failure> {
     let table = table(&MEANS, report.configurations.iter(), |row, figure| {
@@ -93,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_row_has_less_than_140_columns() {
-        for figures in [&KERNEL[..], &BEFORE_AND_AFTER, &MEANS] {
+        for figures in [&KERNEL[..], &BEFORE_AND_AFTER, &BATCHES, &MEANS] {
             let table = table(figures, [].into_iter(), |_, _| Ok(String::new())).unwrap();
             assert!(table.to_string().trim_end().len() < 140, "{table}");
         }

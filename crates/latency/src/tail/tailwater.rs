@@ -1,18 +1,25 @@
 //! Tailwater as one of the engines that are measured.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tailwater::{
-    ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, Statistics, WriteOptions,
+    ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, Statistics, ValueBuffer,
+    WriteOptions,
 };
 use tailwater_io::Purpose;
 
 use super::engine::{Activity, Moved, TailDatabase, TailEngine};
 use crate::engine::Engine;
 use crate::failure::Failure;
+
+thread_local! {
+    /// A multi-get copies its values into this buffer.
+    static VALUES: RefCell<ValueBuffer> = const { RefCell::new(ValueBuffer::new()) };
+}
 
 /// Tailwater, opened with statistics, from which the engine's activity is read.
 pub const TAILWATER: TailEngine = Engine {
@@ -63,6 +70,17 @@ impl Tailwater {
 impl TailDatabase for Tailwater {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
         Ok(self.db.get_into_cf_opt(&self.family, key, &self.reads, value)?)
+    }
+
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
+        VALUES.with_borrow_mut(|values| {
+            self.db.multi_get_into_cf_opt(&self.family, keys, &self.reads, values);
+            let mut found = 0;
+            for at in 0..values.len() {
+                found += usize::from(std::hint::black_box(values.get(at)?).is_some());
+            }
+            Ok(found)
+        })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {

@@ -10,6 +10,7 @@ use tailwater_io::probe::DeviceProbe;
 use tailwater_io::sync::Mutex;
 
 use super::arguments::{Limit, Preset, TailArguments};
+use super::batches::BatchForm;
 use super::child::{Assignment, measure};
 use super::configuration::Configuration;
 use super::experiment::Experiment;
@@ -150,7 +151,12 @@ fn a_tiny_experiment_reports_every_field_of_the_schema() {
 #[test]
 fn every_field_of_the_report_is_documented() {
     let scratch = tempfile::tempdir().unwrap();
-    let long = TailArguments { duration: Some(1.1), runs: Some(1), ..arguments(scratch.path()) };
+    let long = TailArguments {
+        duration: Some(1.1),
+        runs: Some(1),
+        batch_readers: Some(1),
+        ..arguments(scratch.path())
+    };
     experiment(&long, &Here::default()).unwrap();
     let timeline = &report(scratch.path())["configurations"][0]["runs"][0]["timeline"];
     for part in ["/latencies/reads/0/p50_us", "/engine/0/at_s", "/kernel/0/at_s"] {
@@ -243,6 +249,38 @@ fn reads_may_come_at_a_rate() {
     assert!(text.contains("open loop: 500 reads/s"), "{text}");
     let reads = report(scratch.path())["configurations"][0]["median"]["reads"].as_f64().unwrap();
     assert!(reads <= 102.0, "{reads}");
+}
+
+#[test]
+fn clients_get_batches_beside_the_reads() {
+    for form in [BatchForm::MultiGet, BatchForm::SingleGets] {
+        let scratch = tempfile::tempdir().unwrap();
+        let arguments = TailArguments {
+            batch_readers: Some(2),
+            batch_size: Some(8),
+            batch_form: Some(form),
+            batch_rate: Some(200.0),
+            duration: Some(1.1),
+            runs: Some(1),
+            configurations: vec![Configuration::Buffered],
+            ..arguments(scratch.path())
+        };
+        let text = experiment(&arguments, &Here::default()).unwrap();
+        let head = format!("2 clients getting batches of 8 keys of the whole database by {form:?}");
+        let head = head.replace("MultiGet", "multi-get").replace("SingleGets", "single-gets");
+        assert!(text.contains(&head), "{text}");
+        let report = report(scratch.path());
+        let row = &report["configurations"][0];
+        let batches = &row["median"]["batches"];
+        let figure = |name: &str| batches[name].as_f64().unwrap();
+        let count = figure("count");
+        assert!((1.0..=221.0).contains(&count), "{batches}");
+        assert!(figure("batch_keys_per_second") > 0.0 && figure("p999_us") > 0.0, "{batches}");
+        // The baseline is of reads alone.
+        assert!(row["median"]["baseline"].get("batches").is_none(), "{row}");
+        let timeline = &row["runs"][0]["timeline"]["latencies"]["batches"];
+        assert!(timeline[0]["per_second"].as_f64() > Some(0.0), "{timeline}");
+    }
 }
 
 #[test]

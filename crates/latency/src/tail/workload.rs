@@ -108,31 +108,41 @@ impl Phase<'_> {
         let mut get = |now_ns| {
             let number = self.first_key(now_ns) + rng.u64(..hot_keys);
             if self.database.get(&key(number), &mut value)? {
-                Ok::<_, Failure>(std::hint::black_box(&value).len())
+                std::hint::black_box(&value);
+                Ok::<_, Failure>(())
             } else {
                 Err(format!("key {number} has no value").into())
             }
         };
         let before = RunQueue::of_this_thread();
-        let count = match reads_per_second {
-            None => self.closed_loop(&mut recorder, &mut get)?,
-            Some(rate) => {
-                wake_up_in_time();
-                let arrivals = Arrivals::new(self.clock.monotonic_ns(), rate, reader, readers);
-                self.open_loop(arrivals, &mut recorder, &mut get)?
-            }
-        };
+        let count = self.repeat(reads_per_second, (reader, readers), &mut recorder, &mut get)?;
         let after = RunQueue::of_this_thread();
         let run_queue = before.zip(after).map(|(before, after)| after.since(before));
         recorder.finish();
         Ok(Reads { count, run_queue })
     }
 
+    /// Calls `get` with the current time until the phase ends, and records how long the calls
+    /// take. With a rate, the threads together make so many calls per second in an open loop;
+    /// `thread` is the number of this thread, and their total number. Returns the number of calls.
+    pub(super) fn repeat(
+        &self,
+        per_second: Option<f64>,
+        thread: (usize, usize),
+        recorder: &mut Recorder,
+        get: &mut dyn FnMut(u64) -> Result<(), Failure>,
+    ) -> Result<u64, Failure> {
+        let Some(rate) = per_second else { return self.closed_loop(recorder, get) };
+        wake_up_in_time();
+        let arrivals = Arrivals::new(self.clock.monotonic_ns(), rate, thread.0, thread.1);
+        self.open_loop(arrivals, recorder, get)
+    }
+
     /// Returns the number of reads.
     fn closed_loop(
         &self,
         recorder: &mut Recorder,
-        get: &mut dyn FnMut(u64) -> Result<usize, Failure>,
+        get: &mut dyn FnMut(u64) -> Result<(), Failure>,
     ) -> Result<u64, Failure> {
         let mut count = 0;
         let mut before = self.clock.monotonic_ns();
@@ -151,7 +161,7 @@ impl Phase<'_> {
         &self,
         mut arrivals: Arrivals,
         recorder: &mut Recorder,
-        get: &mut dyn FnMut(u64) -> Result<usize, Failure>,
+        get: &mut dyn FnMut(u64) -> Result<(), Failure>,
     ) -> Result<u64, Failure> {
         let (clock, end) = (self.clock, &self.end);
         let mut count = 0;
@@ -209,6 +219,7 @@ pub(super) mod tests {
 
     use hdrhistogram::Histogram;
 
+    use super::super::batches::{BatchForm, BatchLoad, Client};
     use super::super::engine::Activity;
     use super::*;
     use crate::experiment::timeline::Collector;
@@ -244,6 +255,11 @@ pub(super) mod tests {
             let took = if number == 2 { 10_000_000 } else { 10_000 };
             self.clock.sleep_until(self.clock.monotonic_ns() + took);
             Ok(true)
+        }
+
+        /// Takes as long as one read.
+        fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
+            self.get(b"", &mut Vec::new()).map(|_| keys.len())
         }
 
         fn put(&self, _key: &[u8], _value: &[u8]) -> Result<(), Failure> {
@@ -312,6 +328,22 @@ pub(super) mod tests {
         // one per millisecond.
         assert_eq!(latencies.count_between(20_000, u64::MAX), 11);
         assert_eq!(latencies.max() / 100_000, 100);
+    }
+
+    #[test]
+    fn batches_are_got_with_one_call_or_key_by_key() {
+        for (form, reads) in [(BatchForm::MultiGet, 1), (BatchForm::SingleGets, 32)] {
+            let clock = SteppingClock::default();
+            // All reads take 10 us.
+            let database = Hesitating { clock: &clock, reads: AtomicU64::new(3) };
+            let phase = phase(&database, &clock, None, 3_200_000);
+            let load = BatchLoad { clients: 1, batch_keys: 32, form, batches_per_second: None };
+            let (mut clients, collector) = Client::all(Some(load), 0).unwrap();
+            let count = clients.remove(0).get_batches(&phase, 0).unwrap();
+            assert_eq!(count, 320 / reads, "{form:?}");
+            let latencies = collector.unwrap().finish().unwrap();
+            assert_eq!((latencies.len(), latencies.max() / 10_000), (count, reads), "{form:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tailwater::{ColumnFamily, Db, DbIterator, ReadOptions};
 use tailwater_format::Comparator;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::record_log::RecoveryMode;
-use tailwater_fuzz::database::{Database, Entries, MEMORY_MAX, entries, open};
+use tailwater_fuzz::database::{Database, Entries, MEMORY_MAX, entries, key, open};
 use tailwater_fuzz::{Choices, allocation};
 
 fuzz_target!(|input: &[u8]| {
@@ -44,21 +44,6 @@ fn read_options(choices: &mut Choices<'_>) -> ReadOptions {
     options.iterate_lower_bound = bound(flags & 4 != 0, choices);
     options.iterate_upper_bound = bound(flags & 8 != 0, choices);
     options
-}
-
-/// Returns a random key, usually in the form of the keys that the databases contain.
-fn key(choices: &mut Choices<'_>) -> Vec<u8> {
-    let number = choices.byte();
-    match choices.below(5) {
-        0 => format!("key{number:03}").into_bytes(),
-        1 => format!("c{:02}", number % 100).into_bytes(),
-        2 => format!("p{}-{:02}", number % 7, number / 3).into_bytes(),
-        3 => format!("k{:02}", number % 100).into_bytes(),
-        _ => {
-            let length = usize::from(number % 8);
-            choices.bytes(length).to_vec()
-        }
-    }
 }
 
 fn walk(db: &Db, family: &ColumnFamily, mut choices: Choices<'_>) {

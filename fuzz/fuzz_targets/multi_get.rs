@@ -7,7 +7,7 @@ use libfuzzer_sys::fuzz_target;
 use tailwater::{ColumnFamily, Db, ReadOptions, ValueBuffer};
 use tailwater_format::file_name::FileKind;
 use tailwater_format::record_log::RecoveryMode;
-use tailwater_fuzz::database::{Database, MEMORY_MAX, open};
+use tailwater_fuzz::database::{Database, MEMORY_MAX, key, open};
 use tailwater_fuzz::{Choices, allocation};
 
 /// Number of keys of a long batch.
@@ -38,21 +38,6 @@ fuzz_target!(|input: &[u8]| {
         check(&db, &keys, &options, edits.is_empty());
     });
 });
-
-/// Returns a random key, usually in the form of the keys that the databases contain.
-fn key(choices: &mut Choices<'_>) -> Vec<u8> {
-    let number = choices.byte();
-    match choices.below(5) {
-        0 => format!("key{number:03}").into_bytes(),
-        1 => format!("c{:02}", number % 100).into_bytes(),
-        2 => format!("p{}-{:02}", number % 7, number / 3).into_bytes(),
-        3 => format!("k{:02}", number % 100).into_bytes(),
-        _ => {
-            let length = usize::from(number % 8);
-            choices.bytes(length).to_vec()
-        }
-    }
-}
 
 fn check(db: &Db, keys: &[(ColumnFamily, Vec<u8>)], options: &ReadOptions, is_whole: bool) {
     let sought: Vec<_> = keys.iter().map(|(family, key)| (family, key)).collect();

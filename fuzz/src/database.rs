@@ -275,3 +275,18 @@ fn read_backward(db: &Db, family: &ColumnFamily) -> Result<()> {
 pub fn total_order() -> ReadOptions {
     ReadOptions::new().with_total_order_seek(true)
 }
+
+/// Returns a random key, usually in the form of the keys that the databases contain.
+pub fn key(choices: &mut Choices<'_>) -> Vec<u8> {
+    let number = choices.byte();
+    match choices.below(5) {
+        0 => format!("key{number:03}").into_bytes(),
+        1 => format!("c{:02}", number % 100).into_bytes(),
+        2 => format!("p{}-{:02}", number % 7, number / 3).into_bytes(),
+        3 => format!("k{:02}", number % 100).into_bytes(),
+        _ => {
+            let length = usize::from(number % 8);
+            choices.bytes(length).to_vec()
+        }
+    }
+}

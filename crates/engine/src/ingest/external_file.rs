@@ -45,6 +45,13 @@ pub(super) struct ExternalFile {
     pub(super) tail_size: u64,
 }
 
+/// The smallest and the largest internal key of files, range tombstones included.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds<'a> {
+    pub(super) smallest: &'a [u8],
+    pub(super) largest: &'a [u8],
+}
+
 impl ExternalFile {
     /// Examines a file to be ingested into `family`. With `verifies`, the whole file is read and
     /// checked.
@@ -86,6 +93,11 @@ impl ExternalFile {
                 start => size.saturating_sub(start),
             },
         })
+    }
+
+    /// Returns the file's smallest and largest internal key.
+    pub(super) fn bounds(&self) -> Bounds<'_> {
+        Bounds { smallest: &self.smallest, largest: &self.largest }
     }
 
     /// Returns the smallest user key of the file.

@@ -9,8 +9,9 @@
 //! A file that existing snapshots must not see also gets that number. A file that hides nothing
 //! keeps sequence number 0.
 //!
-//! If files overlap each other, they are divided into batches of files that do not overlap. Each
-//! batch is newer than the previous batch, and goes to shallower levels.
+//! If files overlap each other, they are divided into batches: a file that reaches into the key range
+//! from the smallest to the largest key of the current batch begins the next one. Each batch is newer
+//! than the previous batch, and goes to shallower levels.
 //!
 //! Source: `AssignLevelAndSeqnoForIngestedFile` in `db/external_sst_file_ingestion_job.cc`.
 
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 
-use super::external_file::ExternalFile;
+use super::external_file::{Bounds, ExternalFile};
 use super::options::IngestOptions;
 use crate::compaction::compare_bounds;
 use crate::error::{Error, ErrorKind, Result};
@@ -56,6 +57,14 @@ pub(super) struct FamilyContext<'a> {
     pub(super) options: &'a IngestOptions,
 }
 
+/// Files that are placed by the same rules.
+#[derive(Debug, Clone, Copy)]
+struct Batch<'a> {
+    /// Index of the first file.
+    first: usize,
+    bounds: Bounds<'a>,
+}
+
 /// The rules for placing a batch of files that do not overlap each other.
 #[derive(Debug, Clone, Copy)]
 struct BatchRules {
@@ -85,14 +94,22 @@ impl FamilyContext<'_> {
         let mut rules = BatchRules { numbers_all, below: self.levels };
         let mut last_sequence = self.last_sequence;
         let mut places: Vec<Placement> = Vec::new();
-        let mut batch = 0;
+        let mut batch: Option<Batch<'_>> = None;
         for (at, file) in files.iter().enumerate() {
-            let of_batch = files.get(batch..at).unwrap_or_default();
-            if of_batch.iter().any(|other| self.overlap(other, file)) {
-                let levels = places.iter().skip(batch).map(|place| place.level);
-                rules.below = levels.min().unwrap_or(0);
-                batch = at;
-            }
+            batch = match batch {
+                Some(batch)
+                    if !overlap_each_other || !self.overlap(batch.bounds, file.bounds()) =>
+                {
+                    Some(self.extended(batch, file))
+                }
+                ended => {
+                    if let Some(Batch { first, .. }) = ended {
+                        let levels = places.iter().skip(first).map(|place| place.level);
+                        rules.below = levels.min().unwrap_or(0);
+                    }
+                    Some(Batch { first: at, bounds: file.bounds() })
+                }
+            };
             let place =
                 self.place(file, rules, last_sequence, |table| overlaps(at, file, table))?;
             last_sequence = last_sequence.max(place.sequence);
@@ -169,16 +186,28 @@ impl FamilyContext<'_> {
             && self.comparator.compare(file.begin(), table.largest_user_key()).is_le()
     }
 
-    /// Whether any two files overlap.
-    fn overlap_each_other(&self, files: &[ExternalFile]) -> bool {
-        let mut sorted: Vec<&ExternalFile> = files.iter().collect();
-        sorted.sort_by(|a, b| compare_bounds(self.comparator, &a.smallest, &b.smallest));
-        sorted.windows(2).any(|pair| matches!(pair, [a, b] if self.overlap(a, b)))
+    /// Returns the batch with one more file.
+    fn extended<'a>(&self, batch: Batch<'a>, file: &'a ExternalFile) -> Batch<'a> {
+        let Bounds { mut smallest, mut largest } = batch.bounds;
+        if compare_bounds(self.comparator, &file.smallest, smallest).is_lt() {
+            smallest = &file.smallest;
+        }
+        if compare_bounds(self.comparator, &file.largest, largest).is_gt() {
+            largest = &file.largest;
+        }
+        Batch { bounds: Bounds { smallest, largest }, ..batch }
     }
 
-    fn overlap(&self, a: &ExternalFile, b: &ExternalFile) -> bool {
-        let reaches = |from: &ExternalFile, to: &ExternalFile| {
-            compare_bounds(self.comparator, &from.largest, &to.smallest).is_ge()
+    /// Whether any two files overlap.
+    fn overlap_each_other(&self, files: &[ExternalFile]) -> bool {
+        let mut sorted: Vec<_> = files.iter().map(ExternalFile::bounds).collect();
+        sorted.sort_by(|a, b| compare_bounds(self.comparator, a.smallest, b.smallest));
+        sorted.windows(2).any(|pair| matches!(*pair, [a, b] if self.overlap(a, b)))
+    }
+
+    fn overlap(&self, a: Bounds<'_>, b: Bounds<'_>) -> bool {
+        let reaches = |from: Bounds<'_>, to: Bounds<'_>| {
+            compare_bounds(self.comparator, from.largest, to.smallest).is_ge()
         };
         reaches(a, b) && reaches(b, a)
     }

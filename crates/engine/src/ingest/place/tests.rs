@@ -182,6 +182,9 @@ fn overlapping_files_are_placed_in_ascending_levels() {
         places(&[], &["a-c", "x-z", "b-d", "x-x"]),
         [(6, 101), (6, 102), (5, 103), (5, 104)]
     );
+    // A file in a gap of a batch begins the next batch.
+    let in_a_gap = ["a-b", "x-z", "m-n", "a-a"];
+    assert_eq!(places(&[], &in_a_gap), [(6, 101), (6, 102), (5, 103), (5, 104)]);
     assert_eq!(places(&["1: a-z"], &["a-c", "c-d", "a-d"]), [(0, 101), (0, 102), (0, 103)]);
     assert_eq!(places(&["2: a-b"], &["a-c", "c-d"]), [(1, 101), (0, 102)]);
     // The exclusive end of a range tombstone is not part of the file.

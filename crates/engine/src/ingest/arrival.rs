@@ -112,7 +112,7 @@ impl Ingester {
             rate_limiter: rate_limiter.as_ref(),
         };
         let source = self.open_source(&file.path, path)?;
-        let writer = files.create_as(Create::New, path, purpose, Priority::Low, file.size)?;
+        let writer = files.create_cold(path, purpose, Priority::Low, file.size)?;
         let check = || self.context.errors.check_waiting();
         let copied = copy_into(source, file.size, writer, purpose, check);
         copied.inspect_err(|_| self.remove_arrival(path))

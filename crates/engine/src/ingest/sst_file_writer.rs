@@ -8,7 +8,7 @@ use tailwater_format::limits::{self, TooLong};
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::Priority;
-use tailwater_io::{Create, Purpose, Storage};
+use tailwater_io::{Purpose, Storage};
 
 use crate::column_family::ColumnFamily;
 use crate::directory::{host_id, sync_parent};
@@ -151,7 +151,8 @@ impl SstFileWriter {
         self
     }
 
-    /// Starts a table. An existing file is overwritten.
+    /// Starts a table. An existing file or symbolic link is replaced. A database into which that file
+    /// was ingested by a hard link keeps it.
     ///
     /// # Errors
     /// Invalid argument, while another table is open; not supported, for an unsupported
@@ -177,7 +178,11 @@ impl SstFileWriter {
             rate_limiter: None,
         };
         let (purpose, priority) = (Purpose::Ingestion, Priority::Low);
-        let writer = files.create_as(Create::Truncate, path, purpose, priority, 0)?;
+        match self.storage.remove(path) {
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            Ok(()) | Err(_) => {}
+        }
+        let writer = files.create_cold(path, purpose, priority, 0)?;
         let incomplete = IncompleteFile::created(&*self.storage, path);
         self.origin.file_number += 1;
         let format = Arc::clone(&self.format);

@@ -72,7 +72,7 @@ impl NewFiles<'_> {
         expected_bytes: u64,
         handover: Option<&TableHandover>,
     ) -> Result<SequentialWriter> {
-        let mut writer = self.create_as(Create::New, path, purpose, priority, expected_bytes)?;
+        let mut writer = self.create_cold(path, purpose, priority, expected_bytes)?;
         if handover.is_some_and(TableHandover::pages)
             && let Ok(file) = self.storage.create(path, Create::Existing, IoMode::Buffered, purpose)
         {
@@ -81,10 +81,9 @@ impl NewFiles<'_> {
         Ok(writer)
     }
 
-    /// Like [`NewFiles::create`], but the file may already exist.
-    pub(crate) fn create_as(
+    /// Like [`NewFiles::create`], but keeps no block warm.
+    pub(crate) fn create_cold(
         &self,
-        create: Create,
         path: &Path,
         purpose: Purpose,
         priority: Priority,
@@ -92,7 +91,7 @@ impl NewFiles<'_> {
     ) -> Result<SequentialWriter> {
         let file = self.storage.create(
             path,
-            create,
+            Create::New,
             self.io_modes.mode_of_file(purpose, path),
             purpose,
         )?;

@@ -105,7 +105,7 @@ impl Arguments {
     fn finish(&self, engines: &Engines<'_>) -> Result<Vec<Finished>, Failure> {
         let known = engines.stores;
         let finished = match &self.command {
-            Command::Basket(arguments) => arguments.run(known),
+            Command::Basket(arguments) => arguments.run(known, engines.cold),
             Command::Cold(arguments) => arguments.run(engines.cold),
             Command::HotKey(arguments) => arguments.run(known),
             Command::Sustained(arguments) => return arguments.run(known),

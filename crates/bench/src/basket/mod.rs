@@ -3,7 +3,7 @@
 mod report;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use tailwater_latency::experiment::Earlier;
@@ -15,6 +15,7 @@ use tailwater_latency::say;
 
 use self::report::{Parameters, Report, Row, document};
 
+use crate::cold::{ColdEngine, Opened, Reading};
 use crate::store::{Engine, Failure, Store};
 use crate::subjects::Subjects;
 use crate::workloads::basket::{self, Amount, Workload};
@@ -37,6 +38,9 @@ pub(crate) struct BasketArguments {
     /// Comma-separated list of workloads; their prerequisites also run, but are not reported.
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
+    /// Measure each engine that has the read option `async_io` with it, too.
+    #[arg(long)]
+    async_io: bool,
     /// Output directory of report.html, its picture report.svg, report.json and table.txt.
     #[arg(long, value_name = "DIR", default_value = "tailwater-basket")]
     out: PathBuf,
@@ -51,12 +55,12 @@ type Rates = BTreeMap<Workload, Vec<Vec<f64>>>;
 
 impl BasketArguments {
     /// Runs the command.
-    pub(crate) fn run(&self, known: &[Engine]) -> Result<Finished, Failure> {
+    pub(crate) fn run(&self, known: &[Engine], cold: &[ColdEngine]) -> Result<Finished, Failure> {
         if let Some(finished) = self.earlier.finish(document)? {
             return Ok(finished);
         }
         create_directory(&self.out).map_err(|error| format!("--out: {error}"))?;
-        let engines = self.subjects.engines(known)?;
+        let engines = self.candidates(known, cold)?;
         let workloads = self.chosen_workloads()?;
         let mut rates: Rates =
             workloads.iter().map(|&workload| (workload, vec![Vec::new(); engines.len()])).collect();
@@ -71,7 +75,30 @@ impl BasketArguments {
         Finished::recorded(text + "\n", &report, &self.out.join("report.json"), document)
     }
 
-    fn report(&self, engines: &[&Engine], rates: Rates) -> Report {
+    /// Returns the requested engines, followed by those that have `async_io` with that option, if
+    /// this is requested.
+    fn candidates<'a>(
+        &self,
+        known: &'a [Engine],
+        cold: &'a [ColdEngine],
+    ) -> Result<Vec<Candidate<'a>>, Failure> {
+        let engines = self.subjects.engines(known)?;
+        let plain = engines
+            .into_iter()
+            .map(|engine| Candidate { name: engine.name.to_owned(), open: Box::new(engine.open) });
+        let is_wanted = |engine: &&ColdEngine| {
+            self.async_io && engine.has_async_io && self.subjects.wants(engine.name)
+        };
+        let asynchronous = cold.iter().filter(is_wanted).map(|engine| Candidate {
+            name: format!("{} async_io", engine.name),
+            open: Box::new(|directory, options| {
+                (engine.open)(directory, options, Reading { async_io: true, ..Reading::default() })
+            }),
+        });
+        Ok(plain.chain(asynchronous).collect())
+    }
+
+    fn report(&self, engines: &[Candidate<'_>], rates: Rates) -> Report {
         let directory = self.subjects.parent_directory().cloned();
         let environment = environment(&directory.unwrap_or_else(std::env::temp_dir));
         let workloads = rates.into_iter();
@@ -90,7 +117,7 @@ impl BasketArguments {
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
-            engines: engines.iter().map(|engine| engine.name.to_owned()).collect(),
+            engines: engines.iter().map(|engine| engine.name.clone()).collect(),
             workloads: workloads
                 .map(|(workload, rates)| Row { workload: workload.name(), rates })
                 .collect(),
@@ -118,10 +145,19 @@ fn is_needed(rates: &Rates, workload: Workload) -> bool {
     rates.contains_key(&workload) || (reads && prepares)
 }
 
+type Open<'a> = Box<dyn Fn(&Path, &str) -> Opened + 'a>;
+
+/// An engine, with certain options of reads.
+struct Candidate<'a> {
+    name: String,
+    /// Opens the database in a directory; see [`Engine::open`].
+    open: Open<'a>,
+}
+
 /// One round: all workloads on all engines in turn.
 struct Round<'a> {
     arguments: &'a BasketArguments,
-    engines: &'a [&'a Engine],
+    engines: &'a [Candidate<'a>],
     round: usize,
 }
 
@@ -141,10 +177,10 @@ impl Round<'_> {
             for index in turns(self.engines.len(), self.round) {
                 if workload.begins_anew() {
                     places[index] = None;
-                    places[index] = Some(self.create(self.engines[index])?);
+                    places[index] = Some(self.create(&self.engines[index])?);
                 }
                 let Some(place) = &places[index] else { continue };
-                let rate = self.measure(place, workload, steps)?;
+                let rate = self.measure(&self.engines[index].name, place, workload, steps)?;
                 if let Some(rates) = rates.get_mut(&workload) {
                     rates[index].push(rate);
                 }
@@ -153,7 +189,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    fn create(&self, engine: &Engine) -> Result<OpenDatabase, Failure> {
+    fn create(&self, engine: &Candidate<'_>) -> Result<OpenDatabase, Failure> {
         let directory = self.arguments.subjects.new_directory()?;
         let store = (engine.open)(directory.path(), &self.arguments.subjects.options())
             .map_err(|error| format!("{}: {error}", engine.name))?;
@@ -162,11 +198,12 @@ impl Round<'_> {
 
     fn measure(
         &self,
+        name: &str,
         place: &OpenDatabase,
         workload: Workload,
         steps: &mut Steps,
     ) -> Result<f64, Failure> {
-        let (store, name) = (&*place.store, place.store.name());
+        let store = &*place.store;
         let amount = Amount {
             entries: self.arguments.num,
             reads: self.arguments.reads,

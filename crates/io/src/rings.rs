@@ -4,12 +4,15 @@
 //! read from a fast device. So rings are kept for reuse. Each open ring is
 //! [reserved](DescriptorBudget::reserve) in the budget of the pool.
 //!
+//! Whoever keeps a ring for a long time lends it ([`Lender`]): if no ring is idle, the pool takes
+//! back one that has no request in flight, before it opens another one.
+//!
 //! `TAILWATER_IO_URING=off` in the environment disables io_uring in all pools.
 
 use std::fmt;
 use std::io;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use io_uring::{IoUring, opcode};
 use rustix::io::Errno;
@@ -41,6 +44,30 @@ struct State {
     idle: Vec<OpenRing>,
     /// Number of open rings, idle or in use.
     open: usize,
+    /// Users of rings, from which the pool may take their rings back.
+    lenders: Vec<Weak<dyn Lender>>,
+}
+
+/// A user of a ring that lends the ring to its pool while no request is in flight.
+pub(crate) trait Lender: Send + Sync {
+    /// Removes and returns the ring, if no request is in flight. Does not wait, and does not use
+    /// the pool.
+    fn take_back(&self) -> Option<PooledRing>;
+}
+
+impl State {
+    /// Takes back a ring that was lent, if there is one without requests.
+    fn take_back(&mut self) -> Option<PooledRing> {
+        let mut taken = None;
+        self.lenders.retain(|lender| match lender.upgrade() {
+            Some(lender) if taken.is_none() => {
+                taken = lender.take_back();
+                taken.is_none()
+            }
+            lender => lender.is_some(),
+        });
+        taken
+    }
 }
 
 struct OpenRing {
@@ -74,8 +101,8 @@ impl Rings {
         *self.allowed.get_or_init(|| allowed)
     }
 
-    /// Takes a ring without requests; `None` if io_uring is not allowed, all rings are in use, or
-    /// setting up a ring fails.
+    /// Takes a ring without requests; `None` if io_uring is not allowed, all rings have requests,
+    /// or setting up a ring fails.
     pub(crate) fn take(self: &Arc<Self>) -> Option<PooledRing> {
         if !self.are_allowed() {
             return None;
@@ -83,6 +110,10 @@ impl Rings {
         let mut state = self.state.lock();
         if let Some(ring) = state.idle.pop() {
             return Some(PooledRing { ring: Some(ring), pool: Arc::clone(self) });
+        }
+        // Before another ring is opened: so streams that are seldom read share a few rings.
+        if let Some(ring) = state.take_back() {
+            return Some(ring);
         }
         if state.open == RINGS_MAX {
             return None;
@@ -100,6 +131,13 @@ impl Rings {
                 None
             }
         }
+    }
+
+    /// Adds a user of a ring of this pool, from which the pool may take the ring back.
+    pub(crate) fn add_lender(&self, lender: &Arc<dyn Lender>) {
+        let lenders = &mut self.state.lock().lenders;
+        lenders.retain(|other| other.strong_count() > 0);
+        lenders.push(Arc::downgrade(lender));
     }
 }
 
@@ -121,9 +159,9 @@ pub(crate) struct PooledRing {
 }
 
 impl PooledRing {
-    /// Whether the ring belongs to this pool.
-    pub(crate) fn is_of(&self, rings: &Arc<Rings>) -> bool {
-        Arc::ptr_eq(&self.pool, rings)
+    /// Returns the pool to which the ring belongs.
+    pub(crate) fn pool(&self) -> &Arc<Rings> {
+        &self.pool
     }
 
     /// Closes the ring instead of returning it to the pool.

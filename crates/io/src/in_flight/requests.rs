@@ -30,7 +30,7 @@ pub(crate) enum Requests {
     /// Requests, oldest first. Each is made when the caller waits for it.
     Caller(VecDeque<(ReadRequest, PooledBuffer)>),
     Threads(ThreadRequests),
-    Ring(Box<RingRequests>),
+    Ring(RingRequests),
 }
 
 impl Requests {
@@ -53,7 +53,7 @@ impl Requests {
                 return;
             }
             if let Some(ring) = access.rings.take() {
-                *self = Self::Ring(Box::new(RingRequests::new(ring)));
+                *self = Self::Ring(RingRequests::new(ring));
                 return;
             }
         }
@@ -61,6 +61,14 @@ impl Requests {
             (Self::Threads(_), Some(_)) if several => {}
             (_, Some(workers)) if several => *self = Self::Threads(ThreadRequests::new(workers)),
             _ => *self = Self::caller(),
+        }
+    }
+
+    /// Lets the pool of rings take the ring back while nothing is in flight. Then [`Self::choose`]
+    /// must be called before each request that is submitted while nothing is in flight.
+    pub(crate) fn lend_ring(&mut self) {
+        if let Self::Ring(ring) = self {
+            ring.lend();
         }
     }
 

@@ -46,6 +46,10 @@ pub struct ReaderOptions {
 /// because requests in flight delay the requests of others at the device, and a caller that is
 /// slower than the device gains nothing from more of them.
 ///
+/// A stream that is not read keeps no io_uring instance: once its requests have completed, another
+/// user of the pool gets the instance. If all are in use when the stream goes on, threads or the
+/// caller make its requests.
+///
 /// One stream can read many spans and files in turn ([`Self::restart`]), with the same buffers.
 ///
 /// Memory: one buffer for each request ahead and one more. If the pool has fewer buffers, the
@@ -180,7 +184,7 @@ impl SequentialReader {
         self.ahead = (self.ahead - 1).max(self.first.min(self.depth));
         let end = span.end.min(file.length()?);
         let alignment = file.alignment();
-        self.requests.choose(&*file, self.several, self.workers.as_ref());
+        self.choose_path();
         self.fit_buffers(alignment)?;
         let span = span.start.min(end)..end;
         let plan = Plan::new(span, self.request_bytes, alignment);
@@ -381,6 +385,9 @@ impl SequentialReader {
         if self.free.is_empty() || self.next >= self.source.plan.count() {
             return;
         }
+        if self.under_way == 0 {
+            self.choose_path();
+        }
         let wanted = self.ahead.saturating_sub(self.ready.len()).max(usize::from(needed));
         let depth = match &self.foreground {
             Some(foreground) => foreground.depth(wanted, self.under_way, needed),
@@ -398,6 +405,13 @@ impl SequentialReader {
             }
         }
         self.requests.begin();
+    }
+
+    /// Chooses how to make requests. Must be called while nothing is in flight: then the pool may
+    /// have taken the stream's ring back.
+    fn choose_path(&mut self) {
+        self.requests.choose(&*self.source.file, self.several, self.workers.as_ref());
+        self.requests.lend_ring();
     }
 
     /// Quiesces the stream: cancels or waits for all requests, and frees every buffer.

@@ -10,6 +10,11 @@
 //! all requests, so buffers and files outlive the kernel's use of them. Forgetting it
 //! (`mem::forget`) leaks them.
 //!
+//! # Lending
+//! A stream that is not read for a long time would keep its ring as long. So a stream lends its
+//! ring: when the pool needs one, and no request of the stream is in flight, the pool takes the
+//! ring back ([`Lender`]). The results of completed requests stay with the stream.
+//!
 //! # Refusals
 //! A kernel may stop accepting requests, because a system call filter installed later forbids
 //! `io_uring_enter`, or because memory is short for a long time. Then the ring is given up, and
@@ -22,7 +27,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
-use std::mem::ManuallyDrop;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,8 +39,9 @@ use crate::buffer::PooledBuffer;
 use crate::clock::monotonic_ns;
 use crate::posix::system::RWF_DONTCACHE;
 use crate::purpose::IoMode;
-use crate::rings::{PooledRing, Rings};
+use crate::rings::{Lender, PooledRing, Rings};
 use crate::statistics::ReadTime;
+use crate::sync::Mutex;
 use crate::{Error, Operation};
 
 /// Number of consecutive transient errors of `io_uring_enter` after which a ring is given up. With
@@ -52,17 +57,89 @@ const LOOKS_MAX: u32 = 60_000;
 /// gets no new requests, but some of its requests may still be in flight.
 const REST: Duration = Duration::from_millis(1);
 
-/// The requests of one queue, submitted to a ring that only this queue uses.
+/// The requests of one queue, submitted to a ring that only this queue uses. Dropping this waits
+/// for them.
+#[derive(Debug)]
 pub(crate) struct RingRequests {
-    /// The ring, which dropping `self` returns to its pool, or closes if it was given up.
-    ring: ManuallyDrop<PooledRing>,
+    /// The requests. The pool refers to them, too, while the ring is lent.
+    queue: Arc<Mutex<RingQueue>>,
+    is_lent: bool,
+}
+
+impl RingRequests {
+    pub(super) fn new(ring: PooledRing) -> Self {
+        Self { queue: Arc::new(Mutex::new(RingQueue::new(ring))), is_lent: false }
+    }
+
+    /// Lets the pool take the ring back while no request is in flight.
+    pub(super) fn lend(&mut self) {
+        if std::mem::replace(&mut self.is_lent, true) {
+            return;
+        }
+        let pool = self.queue.lock().ring.as_ref().map(|ring| Arc::clone(ring.pool()));
+        if let Some(pool) = pool {
+            let queue: Arc<dyn Lender> = Arc::clone(&self.queue) as _;
+            pool.add_lender(&queue);
+        }
+    }
+
+    /// Whether the queue has a ring of this pool that still accepts requests.
+    pub(super) fn is_of(&self, rings: &Arc<Rings>) -> bool {
+        self.queue.lock().is_of(rings)
+    }
+
+    /// Adds a request: see [`RingQueue::submit`].
+    pub(super) fn submit(&self, request: ReadRequest, buffer: PooledBuffer) {
+        self.queue.lock().submit(request, buffer);
+    }
+
+    /// Makes the kernel take the entries out of the submission queue.
+    pub(super) fn begin(&self) {
+        self.queue.lock().begin();
+    }
+
+    /// Returns a completed request if there is one; does not wait.
+    pub(super) fn ended(&self) -> Option<CompletedRead> {
+        self.queue.lock().ended()
+    }
+
+    /// Returns a completed request if its completion was posted; does not enter the kernel.
+    pub(super) fn completed(&self) -> Option<CompletedRead> {
+        self.queue.lock().completed()
+    }
+
+    /// Waits until a request ends. At least one must be in flight.
+    pub(super) fn wait(&self) -> CompletedRead {
+        self.queue.lock().wait()
+    }
+}
+
+impl Drop for RingRequests {
+    fn drop(&mut self) {
+        // The pool may hold another reference to the queue for a moment, so the queue itself may be
+        // dropped later, by another thread.
+        self.queue.lock().end();
+    }
+}
+
+impl Lender for Mutex<RingQueue> {
+    fn take_back(&self) -> Option<PooledRing> {
+        self.try_lock()?.take_idle_ring()
+    }
+}
+
+/// A queue of requests, and its ring.
+struct RingQueue {
+    /// The ring; `None` after the pool has taken it back. Dropping `self` returns it to its pool,
+    /// or closes it if it was given up.
+    ring: Option<PooledRing>,
     /// The submitted requests, by their numbers, which are assigned in the order of submission.
     pending: BTreeMap<u64, PendingRequest>,
     next_number: u64,
     /// Completed requests that the caller has not taken yet.
     done: VecDeque<(PendingRequest, Result<usize, Errno>)>,
     /// Requests that the kernel had not accepted when the ring was given up, and those made after
-    /// that. They are made with ordinary read calls.
+    /// that, or without a ring. They are made with ordinary read calls.
     left: VecDeque<PendingRequest>,
     /// Number of consecutive transient errors of `io_uring_enter` so far.
     refusals: u32,
@@ -79,10 +156,10 @@ struct PendingRequest {
     submitted_ns: u64,
 }
 
-impl RingRequests {
-    pub(super) fn new(ring: PooledRing) -> Self {
+impl RingQueue {
+    fn new(ring: PooledRing) -> Self {
         Self {
-            ring: ManuallyDrop::new(ring),
+            ring: Some(ring),
             pending: BTreeMap::new(),
             next_number: 0,
             done: VecDeque::new(),
@@ -93,17 +170,22 @@ impl RingRequests {
         }
     }
 
-    /// Whether the ring belongs to this pool and still accepts requests.
-    pub(super) fn is_of(&self, rings: &Arc<Rings>) -> bool {
-        !self.is_given_up && self.ring.is_of(rings)
+    fn is_of(&self, rings: &Arc<Rings>) -> bool {
+        !self.is_given_up && self.ring.as_ref().is_some_and(|ring| Arc::ptr_eq(ring.pool(), rings))
+    }
+
+    /// Removes and returns the ring, if no request is in flight.
+    fn take_idle_ring(&mut self) -> Option<PooledRing> {
+        self.reap();
+        if self.pending.is_empty() && !self.is_given_up { self.ring.take() } else { None }
     }
 
     /// Adds a request to the submission queue. If its file has no descriptor
     /// ([`crate::ReadFile::ring_access`]), the request is made with an ordinary read call.
-    pub(super) fn submit(&mut self, request: ReadRequest, mut buffer: PooledBuffer) {
+    fn submit(&mut self, request: ReadRequest, mut buffer: PooledBuffer) {
         buffer.set_length(request.length);
         let pending = PendingRequest { request, buffer, submitted_ns: monotonic_ns() };
-        if self.is_given_up {
+        if self.is_given_up || self.ring.is_none() {
             self.left.push_back(pending);
             return;
         }
@@ -123,11 +205,14 @@ impl RingRequests {
                 .rw_flags(flags as i32)
                 .build()
                 .user_data(number);
-        // SAFETY: the memory is `length` bytes that the buffer owns. The buffer stays in `pending`,
-        // where nothing accesses its bytes, until the completion of this request has been reaped or
-        // the kernel can no longer accept the request. Dropping `self`, also during unwinding,
-        // waits for that.
-        while unsafe { self.ring.submission().push(&entry) }.is_err() {
+        let is_full = |ring: &mut PooledRing| {
+            // SAFETY: the memory is `length` bytes that the buffer owns. The buffer stays in
+            // `pending`, where nothing accesses its bytes, until the completion of this request has
+            // been reaped or the kernel can no longer accept the request. Dropping the queue, also
+            // during unwinding, waits for that.
+            unsafe { ring.submission().push(&entry) }.is_err()
+        };
+        while self.ring.as_mut().is_some_and(is_full) {
             // The submission queue is full. A call into the kernel makes the kernel take entries
             // out of the queue.
             self.enter(0);
@@ -139,14 +224,19 @@ impl RingRequests {
     }
 
     /// Makes the kernel take the entries out of the submission queue.
-    pub(super) fn begin(&mut self) {
-        if !self.ring.submission().is_empty() {
+    fn begin(&mut self) {
+        if self.waiting_entries() > 0 {
             self.enter(0);
         }
     }
 
+    /// Returns the number of entries in the submission queue.
+    fn waiting_entries(&mut self) -> u64 {
+        self.ring.as_mut().map_or(0, |ring| ring.submission().len() as u64)
+    }
+
     /// Returns a completed request if there is one; does not wait.
-    pub(super) fn ended(&mut self) -> Option<CompletedRead> {
+    fn ended(&mut self) -> Option<CompletedRead> {
         if self.done.is_empty() && !self.pending.is_empty() {
             // Entering the kernel makes it post the completions of this thread's requests.
             self.enter(0);
@@ -155,14 +245,14 @@ impl RingRequests {
     }
 
     /// Returns a completed request if its completion was posted; does not enter the kernel.
-    pub(super) fn completed(&mut self) -> Option<CompletedRead> {
+    fn completed(&mut self) -> Option<CompletedRead> {
         self.reap();
         let (request, result) = self.done.pop_front()?;
         Some(Self::complete(request, result))
     }
 
     /// Waits until a request ends. At least one must be in flight.
-    pub(super) fn wait(&mut self) -> CompletedRead {
+    fn wait(&mut self) -> CompletedRead {
         match self.next_end() {
             Some((request, result)) => Self::complete(request, result),
             None => self.lose(),
@@ -215,7 +305,8 @@ impl RingRequests {
 
     /// Moves the requests whose completions have arrived from `pending` to `done`.
     fn reap(&mut self) {
-        for end in self.ring.completion() {
+        let Some(ring) = &mut self.ring else { return };
+        for end in ring.completion() {
             // A request whose completion arrives after `lose` has failed it is no longer pending.
             let Some(request) = self.pending.remove(&end.user_data()) else { continue };
             let result = usize::try_from(end.result());
@@ -228,10 +319,8 @@ impl RingRequests {
     /// is their number. After a permanent error, or too many transient errors in a row, the ring is
     /// given up.
     fn enter(&mut self, ends: usize) {
-        if self.is_given_up {
-            return;
-        }
-        let Err(error) = self.ring.submitter().submit_and_wait(ends) else {
+        let Some(ring) = self.ring.as_ref().filter(|_| !self.is_given_up) else { return };
+        let Err(error) = ring.submitter().submit_and_wait(ends) else {
             self.refusals = 0;
             return;
         };
@@ -254,7 +343,7 @@ impl RingRequests {
     /// submission queue are unknown to it.
     fn give_up(&mut self) {
         self.is_given_up = true;
-        let waiting = self.ring.submission().len() as u64;
+        let waiting = self.waiting_entries();
         let not_taken = self.pending.split_off(&(self.next_number - waiting));
         self.left.extend(not_taken.into_values());
     }
@@ -288,8 +377,9 @@ fn was_given_back(error: Errno) -> bool {
     )
 }
 
-impl Drop for RingRequests {
-    fn drop(&mut self) {
+impl RingQueue {
+    /// Waits for all requests, drops their results, and returns the ring to its pool.
+    fn end(&mut self) {
         self.left.clear();
         while !self.pending.is_empty() {
             if self.next_end().is_none() {
@@ -298,18 +388,24 @@ impl Drop for RingRequests {
                 std::mem::forget(std::mem::take(&mut self.pending));
             }
         }
-        // SAFETY: `ring` is taken only here.
-        let ring = unsafe { ManuallyDrop::take(&mut self.ring) };
-        if self.is_given_up {
-            ring.close();
+        self.done.clear();
+        match self.ring.take() {
+            Some(ring) if self.is_given_up => ring.close(),
+            _ => {}
         }
     }
 }
 
-impl fmt::Debug for RingRequests {
+impl Drop for RingQueue {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl fmt::Debug for RingQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<_> = self.pending.values().map(|it| it.request.number).collect();
-        f.debug_struct("RingRequests").field("pending", &numbers).finish_non_exhaustive()
+        f.debug_struct("RingQueue").field("pending", &numbers).finish_non_exhaustive()
     }
 }
 

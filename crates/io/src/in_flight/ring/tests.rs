@@ -44,7 +44,7 @@ impl ReadFile for Pipe {
 
 /// A ring, and a pipe from which its requests read.
 struct Scene {
-    ring: RingRequests,
+    ring: RingQueue,
     pipe: Arc<dyn ReadFile>,
     /// The writing end of the pipe.
     writing: OwnedFd,
@@ -55,7 +55,7 @@ impl Scene {
     /// Returns `None` if io_uring is not allowed.
     fn new() -> Option<Self> {
         let rings = Rings::new(&DescriptorBudget::new(100));
-        let ring = RingRequests::new(rings.take()?);
+        let ring = RingQueue::new(rings.take()?);
         let (reading, writing) = io::pipe().unwrap();
         let (reading, writing) = (OwnedFd::from(reading), OwnedFd::from(writing));
         let pool = BufferPool::new(16 * REQUEST);
@@ -80,10 +80,11 @@ impl Scene {
 
 /// Makes every later call on the ring fail, by replacing its descriptor. Requests that the kernel
 /// has already accepted continue.
-fn break_ring(ring: &RingRequests) {
+fn break_ring(queue: &RingQueue) {
     let null = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap();
+    let ring = queue.ring.as_ref().unwrap();
     // SAFETY: the ring owns the descriptor, keeps it open and closes it.
-    let mut descriptor = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(ring.ring.as_raw_fd()) });
+    let mut descriptor = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(ring.as_raw_fd()) });
     rustix::io::dup2(&null, &mut descriptor).unwrap();
 }
 

@@ -1,6 +1,11 @@
 //! Multi-gets and iterators with reads in flight, on a simulated disk whose reads fail, are short
 //! and complete in any order.
 
+#[path = "reads_in_flight/recorder.rs"]
+mod recorder;
+#[path = "reads_in_flight/seeks.rs"]
+mod seeks;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +13,8 @@ use std::sync::Arc;
 use fastrand::Rng;
 use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, Snapshot, ValueBuffer};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
-use tailwater_io::{Operation, Purpose, Storage};
-use tailwater_testkit::seed;
+use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
+use tailwater_testkit::{golden, seed};
 
 const KEYS: u32 = 3000;
 
@@ -21,7 +26,7 @@ const OPTIONS: &str = "create_if_missing=true;write_buffer_size=32K;target_file_
                        filter_policy=bloomfilter:10:false;block_cache=24K;";
 
 /// Where the index, the filter and the data are. (Partitioned indexes and filters, which only
-/// RocksDB writes, are in the golden databases.)
+/// RocksDB writes, are in the golden databases: see `seeks`.)
 const LAYOUTS: [&str; 3] = [
     "",
     "cache_index_and_filter_blocks=true;",
@@ -30,6 +35,19 @@ const LAYOUTS: [&str; 3] = [
 
 fn key(number: u32) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
+}
+
+/// Returns a simulated disk with a golden database.
+fn on_disk(name: &str, rng: &mut Rng) -> SimStorage {
+    let disk = SimStorage::new(rng.u64(..));
+    let directory = Path::new("/db");
+    disk.create_directory(directory).expect("a directory");
+    for (name, bytes) in golden::files(name) {
+        let mode = IoMode::Buffered;
+        let file = disk.create(&directory.join(name), Create::New, mode, Purpose::Metadata);
+        file.expect("a file").write_all_at(&bytes, 0, Purpose::Metadata).expect("a write");
+    }
+    disk
 }
 
 /// A database, and its contents at two points in time.

@@ -287,6 +287,14 @@ impl BlockRef<'_> {
             Self::Owned(block) => Arc::clone(block),
         }
     }
+
+    /// Like [`Self::to_arc`], without counting an owned reference again.
+    pub(crate) fn into_arc(self) -> Arc<Cached<Block>> {
+        match self {
+            Self::Borrowed(block) => Arc::clone(block),
+            Self::Owned(block) => block,
+        }
+    }
 }
 
 impl Deref for BlockRef<'_> {

@@ -257,8 +257,8 @@ impl Leaf {
     }
 
     /// Hands over the block that [`Self::prepare`] returned.
-    pub(crate) fn hand_over(&mut self, block: Arc<Cached<Block>>) {
-        dispatch!(self, _leaf => (), leaf => leaf.hand_over(block));
+    pub(crate) fn hand_over(&mut self, wanted: &Wanted, block: Arc<Cached<Block>>) {
+        dispatch!(self, _leaf => (), leaf => leaf.hand_over(wanted, block));
     }
 
     /// Moves to the first record at or after an internal key.

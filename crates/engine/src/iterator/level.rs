@@ -233,25 +233,35 @@ impl LevelIterator {
 
     /// Moves to the first record.
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
+        self.prepared = None;
         self.go_to_file(Some(0), TableIterator::seek_to_first)?;
         self.skip_forward()
     }
 
     /// Moves to the last record.
     pub(crate) fn seek_to_last(&mut self) -> Result<()> {
-        let last = self.level.files().len().checked_sub(1);
-        self.go_to_file(last, TableIterator::seek_to_last)?;
+        self.prepared = None;
+        self.go_to_file(self.last_place(), TableIterator::seek_to_last)?;
         self.skip_backward()
+    }
+
+    /// Returns the index of the last table, if there is one.
+    fn last_place(&self) -> Option<usize> {
+        self.level.files().len().checked_sub(1)
     }
 
     /// Prepares a seek, like [`TableIterator::prepare`].
     pub(crate) fn prepare(&mut self, to: SeekTo<'_>) -> Option<Wanted> {
         let file = match to {
+            SeekTo::First => Some(0),
+            SeekTo::Last => self.last_place(),
             SeekTo::AtOrAfter(target) => self.place_of(target, Direction::Forward),
             SeekTo::AtOrBefore(target) => self.place_of(target, Direction::Backward),
         };
-        self.drop_prepared();
-        self.go_to_file(file, |_| Ok(())).ok()?;
+        if self.go_to_file(file, |_| Ok(())).is_err() {
+            self.prepared = None;
+            return None;
+        }
         self.prepared = Some(file);
         self.iterator.as_mut()?.prepare(to)
     }
@@ -265,9 +275,9 @@ impl LevelIterator {
     }
 
     /// Hands over the block that [`Self::prepare`] returned.
-    pub(crate) fn hand_over(&mut self, block: Arc<Cached<Block>>) {
+    pub(crate) fn hand_over(&mut self, wanted: &Wanted, block: Arc<Cached<Block>>) {
         if let Some(iterator) = &mut self.iterator {
-            iterator.hand_over(block);
+            iterator.hand_over(wanted, block);
         }
     }
 

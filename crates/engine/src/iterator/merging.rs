@@ -15,6 +15,7 @@ use std::path::Path;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
+use crate::block_cache::BlockKind;
 use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::tombstones::Cover;
@@ -127,11 +128,13 @@ impl MergingIterator {
 
     /// Moves to the first record.
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
+        self.prepare(SeekTo::First);
         self.move_all(Direction::Forward, Leaf::seek_to_first)
     }
 
     /// Moves to the last record.
     pub(crate) fn seek_to_last(&mut self) -> Result<()> {
+        self.prepare(SeekTo::Last);
         self.move_all(Direction::Backward, Leaf::seek_to_last)
     }
 
@@ -240,7 +243,9 @@ impl MergingIterator {
         moved
     }
 
-    /// If reads are in flight together, loads the blocks that a seek of all leaves begins in.
+    /// If reads are in flight together, loads the blocks that a seek of all leaves needs. In each
+    /// round, the blocks that the leaves need next are loaded together: of filters, of indexes, and
+    /// last the data blocks that the seek begins in.
     fn prepare(&mut self, to: SeekTo<'_>) {
         let Some(profile) = self.reads_together else { return };
         let (mut wanted, mut waiting) = (Vec::new(), Vec::new());
@@ -250,15 +255,24 @@ impl MergingIterator {
                 waiting.push(at);
             }
         }
-        if wanted.is_empty() {
-            return;
-        }
-        load_together(&wanted, &profile, |at, block| {
-            // If reading the block failed, the leaf reads it again, and reports the error.
-            if let Ok(block) = block {
-                self.leaves[waiting[at]].hand_over(block);
+        while !wanted.is_empty() {
+            let (loaded, by) = (std::mem::take(&mut wanted), std::mem::take(&mut waiting));
+            let mut unprepared = Vec::new();
+            load_together(&loaded, &profile, |at, block| {
+                // If reading the block failed, the leaf reads it again, and reports the error.
+                let Ok(block) = block else { return };
+                self.leaves[by[at]].hand_over(&loaded[at], block);
+                if loaded[at].kind != BlockKind::Data {
+                    unprepared.push(by[at]);
+                }
+            });
+            for at in unprepared {
+                if let Some(block) = self.leaves[at].prepare(to) {
+                    wanted.push(block);
+                    waiting.push(at);
+                }
             }
-        });
+        }
     }
 
     fn move_all(
@@ -275,6 +289,10 @@ impl MergingIterator {
             if moved.is_err() {
                 break;
             }
+        }
+        if moved.is_err() {
+            // The leaves that were not reached do not make the seek that was prepared for them.
+            self.leaves.iter_mut().for_each(Leaf::drop_prepared);
         }
         self.rebuild();
         self.run.expect(self.tree[0]);
@@ -300,10 +318,6 @@ impl MergingIterator {
             }
         }
         self.turning_key = target;
-        if moved.is_err() {
-            // The leaves that were not reached do not make the seek that was prepared for them.
-            self.leaves.iter_mut().for_each(Leaf::drop_prepared);
-        }
         self.rebuild();
         moved
     }

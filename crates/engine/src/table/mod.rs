@@ -32,7 +32,7 @@ pub(crate) use open_shares::OpenShares;
 pub(crate) use open_tables::{OpenReader, OpenTables};
 pub(crate) use reader::{
     AccessResult, AutoReadAhead, BlockAccess, BlockFile, GetCursors, Kept, Loaded, Loading,
-    MetaBlockPlacement, Missing, PassedFilter, ReadProfile, Resident, Stop, TableContext,
+    MetaBlockPlacement, Missing, PassedFilter, Probe, ReadProfile, Resident, Stop, TableContext,
     TableIdentity, TableReader, Wanted, load_together,
 };
 pub use sink::PinnedValue;

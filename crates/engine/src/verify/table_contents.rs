@@ -49,7 +49,7 @@ impl TableCheck<'_> {
     /// Reads all data blocks through the index. Checks them and their records against the index,
     /// the properties and the MANIFEST.
     pub(super) fn check_contents(&mut self) -> Result<()> {
-        let root = self.table.load_index_root(&PROFILE)?;
+        let root = self.table.held_index_root(&Loading(&PROFILE))?;
         let has_partitions = self.table.has_partitioned_index();
         let is_whole = self.index_block(self.table.index_handle(), &root, has_partitions)?;
         self.range_tombstones()?;

@@ -9,7 +9,7 @@ use tailwater_format::{self as format};
 use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
 use crate::error::Result;
-use crate::table::{Direction, ReadProfile, TableReader};
+use crate::table::{AccessResult, BlockAccess, Direction, Loading, ReadProfile, TableReader};
 
 /// An iterator over the entries of a table's index. Each entry refers to one data block.
 #[derive(Default, Clone)]
@@ -31,7 +31,7 @@ pub(super) struct Level {
 
 /// The target of a seek in an index block.
 #[derive(Clone, Copy)]
-enum SeekTarget<'a> {
+pub(super) enum SeekTarget<'a> {
     First,
     Last,
     At { user_key: &'a [u8], trailer: u64 },
@@ -136,7 +136,7 @@ impl IndexIterator {
         table: &TableReader,
         profile: &ReadProfile,
     ) -> Result<()> {
-        self.go_to(table, profile, SeekTarget::First)
+        self.go_to(table, &Loading(profile), SeekTarget::First)
     }
 
     /// Goes to the last data block.
@@ -145,7 +145,7 @@ impl IndexIterator {
         table: &TableReader,
         profile: &ReadProfile,
     ) -> Result<()> {
-        self.go_to(table, profile, SeekTarget::Last)
+        self.go_to(table, &Loading(profile), SeekTarget::Last)
     }
 
     /// Goes to the first data block that may hold a record at or above an internal key, given as
@@ -157,7 +157,7 @@ impl IndexIterator {
         user_key: &[u8],
         trailer: u64,
     ) -> Result<()> {
-        self.go_to(table, profile, SeekTarget::At { user_key, trailer })
+        self.go_to(table, &Loading(profile), SeekTarget::At { user_key, trailer })
     }
 
     /// Goes to the next data block.
@@ -166,7 +166,7 @@ impl IndexIterator {
             return self.root.next(table);
         }
         self.partition.next(table)?;
-        self.skip_forward(table, profile)
+        self.skip_forward(table, &Loading(profile))
     }
 
     /// Goes to the previous data block.
@@ -177,7 +177,7 @@ impl IndexIterator {
         self.partition.previous(table)?;
         while !self.partition.valid() && self.root.valid() {
             self.move_root(|root| root.previous(table))?;
-            self.load_partition(table, profile)?;
+            self.load_partition(table, &Loading(profile))?;
             self.partition.seek(table, SeekTarget::Last)?;
         }
         Ok(())
@@ -193,39 +193,49 @@ impl IndexIterator {
         if self.partitioned { &self.partition } else { &self.root }
     }
 
-    fn go_to(
+    /// Goes to a data block. If `access` stops because a block of the index is missing, the
+    /// iterator keeps the blocks that it has, and this can be called again.
+    pub(super) fn go_to<A: BlockAccess>(
         &mut self,
         table: &TableReader,
-        profile: &ReadProfile,
+        access: &A,
         target: SeekTarget<'_>,
-    ) -> Result<()> {
+    ) -> AccessResult<(), A> {
         if self.root.block.is_none() {
             self.partitioned = table.has_partitioned_index();
-            self.root.block = Some(table.load_index_root(profile)?);
+            self.root.block = Some(table.held_index_root(access)?);
             self.root.handle = table.index_handle();
         }
         self.move_root(|root| root.seek(table, target))?;
         if self.partitioned {
-            self.load_partition(table, profile)?;
+            self.load_partition(table, access)?;
             self.partition.seek(table, target)?;
-            self.skip_forward(table, profile)?;
+            self.skip_forward(table, access)?;
         }
         Ok(())
     }
 
     /// If the iterator is past the end of a partition, moves to the first entry of the next
     /// partition.
-    fn skip_forward(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
+    fn skip_forward<A: BlockAccess>(
+        &mut self,
+        table: &TableReader,
+        access: &A,
+    ) -> AccessResult<(), A> {
         while !self.partition.valid() && self.root.valid() {
             self.move_root(|root| root.next(table))?;
-            self.load_partition(table, profile)?;
+            self.load_partition(table, access)?;
             self.partition.seek(table, SeekTarget::First)?;
         }
         Ok(())
     }
 
     /// Loads the partition to which the root's current entry refers.
-    fn load_partition(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
+    fn load_partition<A: BlockAccess>(
+        &mut self,
+        table: &TableReader,
+        access: &A,
+    ) -> AccessResult<(), A> {
         self.partition.cursor.reset();
         if !self.root.valid() {
             self.partition.block = None;
@@ -234,7 +244,8 @@ impl IndexIterator {
         let handle = self.root.cursor.handle();
         if self.partition.block.is_none() || self.partition.handle != handle {
             self.partition.block = None;
-            self.partition.block = Some(table.load(handle, BlockKind::Index, profile)?);
+            let block = access.block(table, handle, BlockKind::Index)?;
+            self.partition.block = Some(block.into_arc());
             self.partition.handle = handle;
         }
         Ok(())

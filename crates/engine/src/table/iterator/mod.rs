@@ -8,6 +8,7 @@
 
 mod index;
 mod lookahead;
+mod prepare;
 mod readahead;
 mod stream;
 
@@ -20,17 +21,19 @@ use tailwater_format::key::{self, Sequence};
 use tailwater_format::table::BlockHandle;
 use tailwater_io::Purpose;
 
-use crate::block_cache::{Block, BlockKind};
+use crate::block_cache::Block;
 use crate::cache::Cached;
 use crate::error::Result;
 use crate::handover::Warmth;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::skipped_damage::{SkippedDamage, SkippedKeys};
 use crate::table::reader::compare_to;
-use crate::table::{Loading, ReadProfile, TableReader, Wanted};
+use crate::table::{AccessResult, BlockAccess, Loading, ReadProfile, TableReader};
 
 use index::IndexIterator;
 use lookahead::Lookahead;
+pub(crate) use prepare::SeekTo;
+use prepare::{Preparation, Prepared};
 use readahead::ReadAhead;
 pub(crate) use readahead::{ReadAheadPlan, ReadPlan};
 pub(crate) use stream::Streaming;
@@ -59,25 +62,7 @@ pub(crate) struct TableIterator {
     /// Where skipped blocks are recorded; `None` if damaged blocks are not skipped.
     skipped_damage: Option<SkippedDamage>,
     /// What [`Self::prepare`] found for the seek that follows.
-    prepared: Option<Prepared>,
-}
-
-/// The target of a seek, an internal key.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum SeekTo<'a> {
-    /// The seek goes to the first record at or after the key.
-    AtOrAfter(&'a [u8]),
-    /// The seek goes to the last record at or before the key.
-    AtOrBefore(&'a [u8]),
-}
-
-/// What was found to prepare a seek.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Prepared {
-    /// The index is positioned for the seek.
-    Positioned,
-    /// The filter shows that the table has no key with the target's prefix.
-    Excluded,
+    preparation: Preparation,
 }
 
 /// The direction in which an iterator moves.
@@ -106,7 +91,7 @@ impl TableIterator {
             filter_cursor: IndexCursor::default(),
             global_key: Vec::new(),
             skipped_damage: None,
-            prepared: None,
+            preparation: Preparation::default(),
         }
     }
 
@@ -141,7 +126,7 @@ impl TableIterator {
 
     /// Releases all blocks. The iterator is then invalid.
     pub(crate) fn leave(&mut self) {
-        self.prepared = None;
+        self.drop_prepared();
         self.index.leave();
         self.lookahead.restart();
         self.block = None;
@@ -204,104 +189,58 @@ impl TableIterator {
     /// Goes to the first record.
     pub(crate) fn seek_to_first(&mut self) -> Result<()> {
         self.lookahead.restart();
-        let moved = self.index.seek_to_first(&self.table, &self.profile);
-        self.skip_index_blocks(moved, Direction::Forward)?;
+        if self.take_prepared() != Some(Prepared::Positioned) {
+            let moved = self.index.seek_to_first(&self.table, &self.profile);
+            self.skip_index_blocks(moved, Direction::Forward)?;
+        }
         self.first_in_block_or_after()
     }
 
     /// Goes to the last record.
     pub(crate) fn seek_to_last(&mut self) -> Result<()> {
         self.lookahead.restart();
-        let moved = self.index.seek_to_last(&self.table, &self.profile);
-        self.skip_index_blocks(moved, Direction::Backward)?;
+        if self.take_prepared() != Some(Prepared::Positioned) {
+            let moved = self.index.seek_to_last(&self.table, &self.profile);
+            self.skip_index_blocks(moved, Direction::Backward)?;
+        }
         self.last_in_block_or_before()
     }
 
     /// Goes to the first record at or after an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
-        let may_have = match self.prepared {
-            Some(prepared) => prepared == Prepared::Positioned,
-            None => self.may_have_prefix_of(target)?,
+        let (prepared, profile) = (self.take_prepared(), self.profile);
+        let may_have = match prepared {
+            Some(prepared) => prepared != Prepared::Excluded,
+            None => self.may_have_prefix_of(target, &Loading(&profile))?,
         };
         if !may_have {
-            self.prepared = None;
             self.block = None;
             return Ok(());
         }
-        self.seek_unfiltered(target)
+        self.seek_unfiltered(target, prepared)
     }
 
     /// Whether the table may have a key with the prefix of an internal key, as far as the filter is
     /// asked.
-    fn may_have_prefix_of(&mut self, target: &[u8]) -> Result<bool> {
+    fn may_have_prefix_of<A: BlockAccess>(
+        &mut self,
+        target: &[u8],
+        access: &A,
+    ) -> AccessResult<bool, A> {
         if !self.asks_prefix_filter || !self.table.filters_by(self.prefixes.as_ref()) {
             return Ok(true);
         }
         let (user_key, _) = key::split(target).unwrap_or((target, 0));
-        let (access, cursor) = (Loading(&self.profile), &mut self.filter_cursor);
-        self.table.may_contain_prefix(&access, user_key, cursor)
+        self.table.may_contain_prefix(access, user_key, &mut self.filter_cursor)
     }
 
-    /// Prepares a seek, which must follow: finds the data block that it begins in. Returns the
-    /// block if it is not in memory. If it is then handed over, the seek need not read it.
-    ///
-    /// If this fails, nothing is prepared, and the seek meets the same error.
-    pub(crate) fn prepare(&mut self, to: SeekTo<'_>) -> Option<Wanted> {
-        self.prepared = self.find_block_of(to).ok();
-        if self.prepared != Some(Prepared::Positioned) || !self.index.valid() {
-            return None;
-        }
-        let handle = self.index.handle();
-        if self.block.is_some() && self.handle == handle {
-            return None;
-        }
-        match self.table.resident(handle, BlockKind::Data, self.profile.purpose) {
-            Some(block) => {
-                self.hand_over(block);
-                None
-            }
-            None => {
-                let table = Arc::clone(&self.table);
-                Some(Wanted { table, handle, kind: BlockKind::Data, is_absent: true })
-            }
-        }
-    }
-
-    fn find_block_of(&mut self, to: SeekTo<'_>) -> Result<Prepared> {
-        let (target, asks_filter) = match to {
-            SeekTo::AtOrAfter(target) => (target, true),
-            SeekTo::AtOrBefore(target) => (target, false),
-        };
-        if asks_filter && !self.may_have_prefix_of(target)? {
-            return Ok(Prepared::Excluded);
-        }
-        self.seek_index(target)?;
-        Ok(Prepared::Positioned)
-    }
-
-    fn seek_index(&mut self, target: &[u8]) -> Result<()> {
-        let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
-        let trailer = self.stored_trailer(trailer);
-        self.index.seek(&self.table, &self.profile, user_key, trailer)
-    }
-
-    /// Drops what was prepared for a seek that does not follow.
-    pub(crate) fn drop_prepared(&mut self) {
-        self.prepared = None;
-    }
-
-    /// Hands over the block that [`Self::prepare`] returned.
-    pub(crate) fn hand_over(&mut self, block: Arc<Cached<Block>>) {
-        self.read_ahead.hand_over(self.index.handle(), block);
-    }
-
-    /// Like [`TableIterator::seek`], without checking a filter.
-    fn seek_unfiltered(&mut self, target: &[u8]) -> Result<()> {
+    /// Like [`TableIterator::seek`], without checking a filter. `prepared` is what was prepared.
+    fn seek_unfiltered(&mut self, target: &[u8], prepared: Option<Prepared>) -> Result<()> {
         let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
         let stored_trailer = self.stored_trailer(trailer);
         self.lookahead.restart();
-        if self.prepared.take().is_none() {
-            let moved = self.seek_index(target);
+        if prepared != Some(Prepared::Positioned) {
+            let moved = self.index.seek(&self.table, &self.profile, user_key, stored_trailer);
             self.skip_index_blocks(moved, Direction::Forward)?;
         }
         if let Err(error) = self.seek_in_block(user_key, stored_trailer) {
@@ -341,7 +280,8 @@ impl TableIterator {
 
     /// Goes to the last record at or before an internal key.
     pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
-        self.seek_unfiltered(target)?;
+        let prepared = self.take_prepared();
+        self.seek_unfiltered(target, prepared)?;
         if !self.valid() {
             self.seek_to_last()?;
             return self.check_not_above(target);

@@ -10,8 +10,7 @@ use tailwater_format::{self as format, Comparator};
 
 use crate::block_cache::{Block, BlockKind, BlockRef};
 use crate::cache::Cached;
-use crate::error::Result;
-use crate::table::reader::{AccessResult, BlockAccess, MetaBlock, ReadProfile, TableReader};
+use crate::table::reader::{AccessResult, BlockAccess, MetaBlock, TableReader};
 
 /// Compares an internal key with another one that is given as user key and trailer.
 #[inline(always)]
@@ -121,13 +120,12 @@ impl TableReader {
         self.index.partitioned
     }
 
-    /// Loads the root of the index, which may be kept with the table, in the cache or only in the
-    /// file.
-    pub(crate) fn load_index_root(&self, profile: &ReadProfile) -> Result<Arc<Cached<Block>>> {
-        match &self.index.root.kept {
-            Some(kept) => Ok(Arc::clone(kept)),
-            None => self.load(self.index_handle(), BlockKind::Index, profile),
-        }
+    /// Returns a counted reference to the root of the index.
+    pub(crate) fn held_index_root<A: BlockAccess>(
+        &self,
+        access: &A,
+    ) -> AccessResult<Arc<Cached<Block>>, A> {
+        Ok(self.index_root(access)?.into_arc())
     }
 
     /// Returns the handle of the root of the index.

@@ -1,6 +1,8 @@
 //! Multi-gets and iterators with reads in flight, on a simulated disk whose reads fail, are short
 //! and complete in any order.
 
+#[path = "reads_in_flight/blobs.rs"]
+mod blobs;
 #[path = "reads_in_flight/recorder.rs"]
 mod recorder;
 #[path = "reads_in_flight/seeks.rs"]

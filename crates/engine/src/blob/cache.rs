@@ -5,13 +5,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, MutexGuard};
 
-use tailwater_format::blob::BlobIndex;
+use tailwater_format::blob::{BlobIndex, BlobLocation};
 use tailwater_format::file_name::FileKind;
 use tailwater_io::descriptors::{Exhausted, KeepsFilesOpen};
+use tailwater_io::in_flight::ReadsInFlight;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Purpose, Storage};
 
 use crate::blob::BlobReader;
+use crate::blob::reader::BlobRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_modes::IoModes;
 use crate::table::{OpenBudget, OpenPermit};
@@ -138,16 +140,51 @@ impl BlobCache {
     /// Reads the value of `user_key`. `index` is the encoded blob index, which gives the value's
     /// location.
     pub(crate) fn read(&self, user_key: &[u8], index: &[u8], purpose: Purpose) -> Result<Vec<u8>> {
-        let index = BlobIndex::decode(index).map_err(|error| {
-            let message = format!("key '{}': {error}", user_key.escape_ascii());
-            Error::new(ErrorKind::Corruption, message)
-        })?;
-        match index {
-            BlobIndex::Inlined { .. } => Err(Error::not_supported("values that expire")),
-            BlobIndex::Blob(location) => {
-                self.open(location.file_number, purpose)?.read(user_key, &location, purpose)
+        self.record(user_key, location_of(user_key, index)?, purpose)?.read(purpose)
+    }
+
+    /// Reads the values of several keys, each given with its encoded blob index, together. Stops
+    /// before the first value, other than the first of all, whose record does not fit into the
+    /// memory of `in_flight` together with those before it. Returns the results in order.
+    pub(crate) fn read_together<'k>(
+        &self,
+        wanted: impl Iterator<Item = (&'k [u8], &'k [u8])>,
+        in_flight: &ReadsInFlight,
+        purpose: Purpose,
+    ) -> VecDeque<Result<Vec<u8>>> {
+        let (mut results, mut records, mut spans) = (VecDeque::new(), Vec::new(), Vec::new());
+        let memory_bytes = in_flight.buffers().limit() as u64;
+        let mut bytes = 0_u64;
+        for (user_key, index) in wanted {
+            let located = location_of(user_key, index);
+            bytes = bytes.saturating_add(located.as_ref().map_or(0, |location| location.size));
+            if bytes > memory_bytes && !results.is_empty() {
+                break;
+            }
+            match located.and_then(|location| self.record(user_key, location, purpose)) {
+                Ok(record) => {
+                    spans.push(record.span());
+                    records.push((results.len(), record));
+                    results.push_back(Ok(Vec::new()));
+                }
+                Err(error) => results.push_back(Err(error)),
             }
         }
+        in_flight.read_together(&spans, purpose, |at, read| {
+            let (place, record) = &records[at];
+            results[*place] = read.map_err(Error::from).and_then(|bytes| record.unpack(bytes));
+        });
+        results
+    }
+
+    /// Returns the record of `user_key` at a location.
+    fn record<'k>(
+        &self,
+        user_key: &'k [u8],
+        location: BlobLocation,
+        purpose: Purpose,
+    ) -> Result<BlobRecord<'k>> {
+        self.open(location.file_number, purpose)?.record(user_key, location)
     }
 
     /// Returns the maximum number of open files.
@@ -175,5 +212,17 @@ impl BlobCache {
         let has_room = || self.budget.as_ref().is_none_or(|budget| budget.has_room());
         open.close_down_to(|files| files <= capacity && (files <= 1 || has_room()));
         Ok(reader)
+    }
+}
+
+/// Returns the location that an encoded blob index gives.
+fn location_of(user_key: &[u8], index: &[u8]) -> Result<BlobLocation> {
+    let index = BlobIndex::decode(index).map_err(|error| {
+        let message = format!("key '{}': {error}", user_key.escape_ascii());
+        Error::new(ErrorKind::Corruption, message)
+    })?;
+    match index {
+        BlobIndex::Inlined { .. } => Err(Error::not_supported("values that expire")),
+        BlobIndex::Blob(location) => Ok(location),
     }
 }

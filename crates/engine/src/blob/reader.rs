@@ -1,4 +1,4 @@
-//! One open blob file.
+//! One open blob file, and its records.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use tailwater_format::blob::{
 };
 use tailwater_format::compress::{Compression, Decompressor};
 use tailwater_io::buffer::AlignedBuffer;
+use tailwater_io::in_flight::Span;
 use tailwater_io::{Purpose, ReadFile};
 
 use crate::error::{Error, Result};
@@ -52,20 +53,20 @@ impl BlobReader {
         self.length
     }
 
-    /// Reads the value of `user_key` at the location that its blob index gives.
+    /// Returns the record of `user_key` at the location that its blob index gives.
     ///
     /// # Errors
-    /// Corruption, if the record belongs to another key or a checksum does not match.
-    pub(crate) fn read(
-        &self,
-        user_key: &[u8],
-        location: &BlobLocation,
-        purpose: Purpose,
-    ) -> Result<Vec<u8>> {
-        let damaged = |offset, error| Error::decoding(self.file.path(), offset, error);
+    /// Corruption, if the file has no such record: the location is outside the file, or its
+    /// compression is not that of the file.
+    pub(crate) fn record<'k>(
+        self: Arc<Self>,
+        user_key: &'k [u8],
+        location: BlobLocation,
+    ) -> Result<BlobRecord<'k>> {
+        let path = self.file.path();
         let start = location
             .record_offset(user_key.len(), self.length)
-            .map_err(|error| damaged(location.offset, error))?;
+            .map_err(|error| Error::decoding(path, location.offset, error))?;
         if location.compression != self.header.compression {
             let message = format!(
                 "the index of key '{}' says {:?}, the file {:?}",
@@ -73,36 +74,75 @@ impl BlobReader {
                 location.compression,
                 self.header.compression
             );
-            return Err(Error::corruption_at(self.file.path(), start, message));
+            return Err(Error::corruption_at(path, start, message));
         }
-        let length = BLOB_RECORD_HEADER_LENGTH + user_key.len() + location.size as usize;
+        Ok(BlobRecord { reader: self, user_key, location, start })
+    }
+}
+
+/// A record of a blob file that is to be read.
+#[derive(Debug)]
+pub(crate) struct BlobRecord<'k> {
+    reader: Arc<BlobReader>,
+    user_key: &'k [u8],
+    location: BlobLocation,
+    /// Offset of the record in the file.
+    start: u64,
+}
+
+impl BlobRecord<'_> {
+    /// Returns the span of the file that the record fills.
+    pub(crate) fn span(&self) -> Span {
+        Span { file: Arc::clone(&self.reader.file), offset: self.start, length: self.length() }
+    }
+
+    fn length(&self) -> usize {
+        BLOB_RECORD_HEADER_LENGTH + self.user_key.len() + self.location.size as usize
+    }
+
+    /// Reads the record and returns its value.
+    ///
+    /// # Errors
+    /// Those of [`Self::unpack`], and of the read.
+    pub(crate) fn read(&self, purpose: Purpose) -> Result<Vec<u8>> {
+        let length = self.length();
         let mut buffer = AlignedBuffer::with_capacity(length);
-        let bytes = self.file.read_span(&mut buffer, start, length, purpose)?;
-        let wrong = |message: String| Error::corruption_at(self.file.path(), start, message);
+        self.unpack(self.reader.file.read_span(&mut buffer, self.start, length, purpose)?)
+    }
+
+    /// Returns the value in the bytes of the record's span.
+    ///
+    /// # Errors
+    /// Corruption, if the record belongs to another key, ends early, or a checksum does not match.
+    pub(crate) fn unpack(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        let Self { reader, user_key, location, start } = self;
+        let damaged = |error| Error::decoding(reader.file.path(), *start, error);
+        let wrong = |message: String| Error::corruption_at(reader.file.path(), *start, message);
+        let length = self.length();
         if bytes.len() < length {
             let count = bytes.len();
             return Err(wrong(format!("a blob record of {length} bytes ends after {count}")));
         }
         let (head, rest) = bytes.split_at(BLOB_RECORD_HEADER_LENGTH);
-        let header = BlobRecordHeader::decode(head).map_err(|error| damaged(start, error))?;
+        let header = BlobRecordHeader::decode(head).map_err(damaged)?;
         let (key, value) = rest.split_at(user_key.len());
         if header.key_length != key.len() as u64
             || header.value_length != value.len() as u64
-            || key != user_key
+            || key != *user_key
         {
             return Err(wrong(format!(
                 "the blob record here is not that of key '{}'",
                 user_key.escape_ascii()
             )));
         }
-        header.verify(key, value).map_err(|error| damaged(start, error))?;
+        header.verify(key, value).map_err(damaged)?;
         if location.compression == Compression::None {
             return Ok(value.to_vec());
         }
         let mut output = Vec::new();
         Decompressor::new()
             .decompress(location.compression, value, None, &mut output)
-            .map_err(|error| damaged(start, error))?;
+            .map_err(damaged)?;
         Ok(output)
     }
 }

@@ -1,12 +1,13 @@
 //! Super versions. A super version holds the memtables, the version and the settings that a read of
 //! a column family uses.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tailwater_io::Purpose;
 
 use crate::blob::BlobCache;
-use crate::column_family::FamilySettings;
+use crate::column_family::{FamilyReaders, FamilySettings};
 use crate::error::Result;
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
@@ -104,5 +105,15 @@ impl SuperVersion {
     /// Reads the value of `user_key` at the location that `index`, an encoded blob index, gives.
     pub(crate) fn read_blob(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
         self.settings.readers.blobs.read(user_key, index, Purpose::UserBlobRead)
+    }
+
+    /// Reads the values of several keys, each given with its encoded blob index, together: see
+    /// [`BlobCache::read_together`].
+    pub(crate) fn read_blobs<'k>(
+        &self,
+        wanted: impl Iterator<Item = (&'k [u8], &'k [u8])>,
+    ) -> VecDeque<Result<Vec<u8>>> {
+        let FamilyReaders { tables, blobs, .. } = &*self.settings.readers;
+        blobs.read_together(wanted, &tables.context().in_flight, Purpose::UserBlobRead)
     }
 }

@@ -90,6 +90,15 @@ impl<'a, S: Sink> Lookup<'a, S> {
         matches!(self.answer, Answer::Blob { .. })
     }
 
+    /// Returns the key and the encoded blob index of the value, or of the base of the merge
+    /// operands, if it is in a blob file.
+    pub(crate) fn blob(&self) -> Option<(&[u8], &[u8])> {
+        match &self.answer {
+            Answer::Blob { user_key, index } => Some((user_key, index)),
+            _ => None,
+        }
+    }
+
     /// Whether the result is complete: the sink has the value, or the key has none. Otherwise a
     /// blob file must be read, or operands merged.
     #[inline]

@@ -381,6 +381,15 @@ impl<S: Sink> Sought<'_, S> {
         files.get(self.progress.file)
     }
 
+    /// Returns the key and the encoded blob index of the value, if it is in a blob file. The search
+    /// must have ended.
+    pub(super) fn blob(&self) -> Option<(&[u8], &[u8])> {
+        match self.state {
+            State::Failed(_) => None,
+            _ => self.lookup.blob(),
+        }
+    }
+
     /// Returns where the search ended, for the statistics.
     pub(super) fn outcome(&self, source: &SuperVersion) -> Outcome {
         Outcome::of(source, &self.lookup, self.progress)

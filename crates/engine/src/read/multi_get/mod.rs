@@ -4,8 +4,10 @@
 //! batch before the next one. At first only what is in memory is searched, in an epoch and without
 //! changing a reference count, as by a single get. What each key lacks there, whatever its level,
 //! is then loaded together, with several reads in flight, and the search goes on where it stopped.
+//! Last, the values that are in blob files are read together.
 
 mod batch;
+mod blobs;
 mod load;
 mod values;
 
@@ -23,6 +25,7 @@ use crate::stats::{Histogram, Started, Statistics, Ticker};
 use crate::table::{GetCursors, Loaded, ReadProfile, Resident, Sink};
 
 use batch::{Batch, State};
+use blobs::Blobs;
 use load::{Searched, load_missing};
 pub(crate) use values::CopiedValue;
 pub use values::ValueBuffer;
@@ -201,15 +204,17 @@ impl<'a, R> Results<'a, R> {
     {
         let recorder = self.profile.statistics.map(Statistics::recorder);
         self.keys += batch.sought.len() as u64;
-        for mut sought in batch.sought.drain(..) {
+        let mut keys = batch.sought.drain(..);
+        let mut blobs = Blobs::default();
+        loop {
+            blobs.load(keys.as_slice(), source);
+            let Some(mut sought) = keys.next() else { return };
             if let Some(recorder) = &recorder {
                 sought.outcome(source).count_sources(recorder);
             }
             let found = match sought.state {
                 State::Failed(error) => Err(error),
-                _ => sought.lookup.finish(source.merge_operator(), |user_key, index| {
-                    source.read_blob(user_key, index)
-                }),
+                _ => sought.lookup.finish(source.merge_operator(), |_, _| blobs.take()),
             };
             let sink = sought.lookup.into_sink();
             if let Ok(true) = found {

@@ -1,0 +1,34 @@
+//! The values of a batch that are in blob files.
+
+use std::collections::VecDeque;
+
+use super::batch::Sought;
+use crate::column_family::SuperVersion;
+use crate::error::Result;
+use crate::table::Sink;
+
+/// Values of the next keys of a batch, read together from blob files. If there is not enough memory
+/// for all of them, they are read in several parts.
+#[derive(Debug, Default)]
+pub(super) struct Blobs {
+    values: VecDeque<Result<Vec<u8>>>,
+}
+
+impl Blobs {
+    /// If the first of `keys`, whose searches have ended, has its value in a blob file, reads this
+    /// value and those of later keys, unless it was read before.
+    pub(super) fn load<S: Sink>(&mut self, keys: &[Sought<'_, S>], source: &SuperVersion) {
+        let is_needed = keys.first().is_some_and(|first| first.blob().is_some());
+        if is_needed && self.values.is_empty() {
+            self.values = source.read_blobs(keys.iter().filter_map(Sought::blob));
+        }
+    }
+
+    /// Removes and returns the value of the first key whose value is in a blob file.
+    pub(super) fn take(&mut self) -> Result<Vec<u8>> {
+        match self.values.pop_front() {
+            Some(value) => value,
+            None => unreachable!("the value of the first key was read"),
+        }
+    }
+}

@@ -11,8 +11,9 @@ use std::ops::Range;
 
 use crate::Result;
 use crate::block::cursor::Cursor;
+use crate::block::interval::Interval;
 use crate::block::layout::Layout;
-use crate::block::position::{EntryHead, Position, bad_entry};
+use crate::block::position::{EntryHead, bad_entry};
 use crate::block::target::Target;
 use crate::comparator::Comparator;
 use crate::key;
@@ -50,31 +51,29 @@ impl Cursor {
         target: &Target<'_>,
         announce: impl FnOnce(Range<usize>),
     ) -> Result<()> {
+        let interval = Interval::of(block, layout, target)?;
+        announce(interval.bytes(block, layout));
+        self.seek_in(block, layout, interval, target)
+    }
+
+    /// Moves to the first entry at or after the beginning of `interval` that is not below the
+    /// target. `interval` must be of this block.
+    ///
+    /// # Errors
+    /// Corruption if an entry is malformed.
+    #[inline]
+    pub fn seek_in(
+        &mut self,
+        block: &[u8],
+        layout: &Layout,
+        interval: Interval,
+        target: &Target<'_>,
+    ) -> Result<()> {
         if layout.is_empty() {
             self.position.at_end(layout);
             return Ok(());
         }
-        let restart = Position::search_restarts::<true>(
-            block,
-            layout,
-            super::Restarts::all(layout),
-            &mut |entry: &[u8]| target.compare(entry),
-        )?;
-        let end = layout.offset_or_max(block, restart + 1)?.min(layout.entries_end);
-        announce(layout.restart_offset(block, restart)? as usize..end as usize);
-        self.seek_from_restart(block, layout, restart, target)
-    }
-
-    /// Moves to the first entry at or after restart number `restart` that is not below `target`.
-    #[inline]
-    pub(super) fn seek_from_restart(
-        &mut self,
-        block: &[u8],
-        layout: &Layout,
-        restart: u32,
-        target: &Target<'_>,
-    ) -> Result<()> {
-        self.before_restart(block, layout, restart)?;
+        self.before_restart(block, layout, interval.restart)?;
         match target.comparator {
             Comparator::Bytewise if !layout.values_apart => {
                 self.scan_bytewise(block, layout, target)

@@ -3,12 +3,11 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::block::hash_index::HashIndexAnswer;
+use crate::Result;
+use crate::block::interval::Interval;
 use crate::block::layout::Layout;
 use crate::block::position::{EntryHead, Position, bad_entry};
 use crate::block::target::Target;
-use crate::hash::hash_index_hash;
-use crate::{Error, Result};
 
 /// A position in a block whose entries store the lengths of their values: data blocks, meta blocks,
 /// and index blocks before format_version 4.
@@ -163,18 +162,14 @@ impl Cursor {
         Ok(())
     }
 
-    /// Seeks `target` for a get. If the block has a hash index, only the restart interval that can
-    /// contain the target's user key is searched. This requires a comparator for which keys with
-    /// different bytes are never equal. With another comparator, or without a hash index, this is
-    /// [`Cursor::seek`].
+    /// Seeks `target` for a get, in the interval that [`Interval::of_get`] returns.
     ///
     /// If the cursor is then at an entry with another user key, the block has no entry that a get
     /// of the target could return: every entry with the target's user key sorts before the target.
     /// Unlike after [`Cursor::seek`], that entry need not be the first one at or above the target.
     ///
     /// # Errors
-    /// The errors of [`Cursor::seek`]. Corruption also if the hash index refers to a restart that
-    /// does not exist.
+    /// The errors of [`Interval::of_get`] and of [`Cursor::seek_in`].
     #[inline]
     pub fn seek_for_get(
         &mut self,
@@ -182,26 +177,8 @@ impl Cursor {
         layout: &Layout,
         target: &Target<'_>,
     ) -> Result<()> {
-        let Some(hash_index) = layout.hash_index.filter(|_| !layout.is_empty()) else {
-            return self.seek(block, layout, target);
-        };
-        if !target.comparator.distinguishes_all_bytes() {
-            return self.seek(block, layout, target);
-        }
-        let last = layout.restart_count - 1;
-        let restart = match hash_index.lookup(block, hash_index_hash(target.user_key)) {
-            HashIndexAnswer::Collision => return self.seek(block, layout, target),
-            // The key is not in this block, but may be in the next one. The cursor must then be
-            // past the last entry, unless this block has a key above the target. If it has one, its
-            // last restart interval has one, so only this interval is searched.
-            HashIndexAnswer::Absent => last,
-            HashIndexAnswer::Restart(restart) if restart > last => {
-                let found = format!("restart {restart} of {}", layout.restart_count);
-                return Err(Error::corruption("block hash index", 0, "a restart", found));
-            }
-            HashIndexAnswer::Restart(restart) => restart,
-        };
-        self.seek_from_restart(block, layout, restart, target)
+        let interval = Interval::of_get(block, layout, target)?;
+        self.seek_in(block, layout, interval, target)
     }
 
     /// Moves to the next entry. After the last entry, the cursor is no longer valid.

@@ -126,8 +126,15 @@ impl Layout {
     /// damaged block may store any.
     #[inline]
     pub fn entry_of_last(&self, block: &[u8], restarts: &Restarts) -> Option<usize> {
-        let bytes = block.get(self.offset_of_last(restarts)..)?.first_chunk::<4>()?;
-        Some(u32::from_le_bytes(*bytes) as usize)
+        self.stored_offset(block, restarts.last)
+    }
+
+    /// Returns the offset of the entry at restart number `restart`, as the block stores it: a
+    /// damaged block may store any.
+    #[inline]
+    pub(super) fn stored_offset(&self, block: &[u8], restart: u32) -> Option<usize> {
+        let at = self.restarts as usize + 4 * restart as usize;
+        Some(u32::from_le_bytes(*block.get(at..)?.first_chunk::<4>()?) as usize)
     }
 
     /// Returns the offsets of the entries at the restarts, as the block stores them: a damaged

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tailwater_format::block::Restarts;
+use tailwater_format::block::{Interval, Restarts};
 use tailwater_format::key::Sequence;
 use tailwater_format::table::BlockHandle;
 
@@ -68,6 +68,8 @@ struct TableSearch<'g> {
     /// Where the index is searched, if that is known.
     among: Option<Restarts>,
     block: Option<(BlockRef<'g>, BlockHandle)>,
+    /// Where the block is searched, if that is known.
+    interval: Option<Interval>,
 }
 
 impl<'k, S: Sink> Batch<'k, S> {
@@ -120,14 +122,17 @@ impl<'k, S: Sink> Batch<'k, S> {
         levels_together: bool,
     ) {
         self.search_memtables(source);
-        let levels = source.version().levels();
-        for (number, level) in levels.iter().enumerate() {
+        let mut searches = [const { None }; BATCH_MAX];
+        let levels = source.version().levels().iter().enumerate();
+        for (number, level) in levels.filter(|(_, level)| !level.files().is_empty()) {
             if !self.is_searching() || (!levels_together && self.is_waiting()) {
                 return;
             }
+            self.enter_level(number);
+            let searches = &mut searches;
             if number == 0 {
                 for (place, file) in level.files().iter().enumerate() {
-                    self.search_tables(source, access, cursors, |sought| {
+                    self.search_tables(source, access, cursors, searches, |sought| {
                         let Progress { level, file: reached, .. } = sought.progress;
                         (level == 0 && reached == place).then_some(file)
                     });
@@ -135,7 +140,9 @@ impl<'k, S: Sink> Batch<'k, S> {
             } else {
                 let is_here = |sought: &Sought<'_, S>| sought.progress.level == number;
                 let next = |sought: &Sought<'_, S>| is_here(sought).then(|| sought.table(source));
-                while self.search_tables(source, access, cursors, |it| next(it).flatten()) {}
+                while self.search_tables(source, access, cursors, searches, |it| next(it).flatten())
+                {
+                }
             }
             self.end_level(number);
         }
@@ -166,6 +173,16 @@ impl<'k, S: Sink> Batch<'k, S> {
         }
     }
 
+    /// Begins the search of a level that has tables for the keys that have searched all earlier
+    /// levels. Levels without tables are skipped.
+    fn enter_level(&mut self, number: usize) {
+        for Sought { state, progress, .. } in &mut self.sought {
+            if matches!(state, State::Searching) {
+                progress.level = progress.level.max(number);
+            }
+        }
+    }
+
     /// Ends the search of a level for the keys that have searched all of its tables. Checked only
     /// now: the records of a key may continue in the level's next table, and may be newer than a
     /// tombstone in the previous table.
@@ -188,10 +205,10 @@ impl<'k, S: Sink> Batch<'k, S> {
         source: &SuperVersion,
         access: &'g Resident<'g>,
         cursors: &mut GetCursors,
+        searches: &mut [Option<TableSearch<'g>>; BATCH_MAX],
         table_of: impl Fn(&Sought<'k, S>) -> Option<&'v Arc<FileMetadata>>,
     ) -> bool {
-        let mut searches: [Option<TableSearch<'g>>; BATCH_MAX] = [const { None }; BATCH_MAX];
-        let count = self.enter_tables(source, access, table_of, &mut searches);
+        let count = self.enter_tables(source, access, table_of, searches);
         let searches = &mut searches[..count];
         self.pass_filters(searches, access, cursors);
         self.locate_blocks(searches, access, cursors);
@@ -226,7 +243,8 @@ impl<'k, S: Sink> Batch<'k, S> {
                 if matches!(sought.in_table, InTable::Unsearched) {
                     table.prefetch_filter(user_key);
                 }
-                searches[count] = Some(TableSearch { key, table, among: None, block: None });
+                let (among, block, interval) = (None, None, None);
+                searches[count] = Some(TableSearch { key, table, among, block, interval });
                 count += 1;
             } else {
                 sought.state = State::Waiting(Missing::Table);
@@ -269,7 +287,7 @@ impl<'k, S: Sink> Batch<'k, S> {
     ) {
         self.stage(searches, |sought, search| {
             if let InTable::Passed(passed) = sought.in_table {
-                match search.table.locate(access, &sought.lookup, cursors)? {
+                match search.table.locate(access, &sought.lookup, search.among, cursors)? {
                     Some(handle) => {
                         sought.in_table = InTable::Located(passed, handle);
                         search.table.prefetch_block(handle, Stage::Bucket, access.guard);
@@ -306,6 +324,12 @@ impl<'k, S: Sink> Batch<'k, S> {
                 prefetch(block);
             }
         }
+        self.stage(searches, |sought, search| {
+            if let Some((block, handle)) = &search.block {
+                search.interval = Some(search.table.interval(block, *handle, &sought.lookup)?);
+            }
+            Ok(None)
+        });
     }
 
     fn search_blocks<'g>(
@@ -315,13 +339,13 @@ impl<'k, S: Sink> Batch<'k, S> {
         cursors: &mut GetCursors,
     ) {
         self.stage(searches, |sought, search| {
-            let (InTable::Located(passed, _), Some((block, handle))) =
-                (sought.in_table, &search.block)
+            let (InTable::Located(passed, _), Some((block, handle)), Some(interval)) =
+                (sought.in_table, &search.block, search.interval)
             else {
                 return Ok(Some(Step::Continue));
             };
-            let lookup = &mut sought.lookup;
-            let step = search.table.get_at(access, (block, *handle), lookup, cursors, passed)?;
+            let (place, lookup) = ((block, *handle, interval), &mut sought.lookup);
+            let step = search.table.get_at(access, place, lookup, cursors, passed)?;
             if step.is_none() {
                 sought.state = State::Continuing(passed);
             }

@@ -1,11 +1,11 @@
 //! A point lookup in one table.
 
-use tailwater_format::block::{Cursor, IndexCursor, Restarts, Target};
+use tailwater_format::block::{Cursor, IndexCursor, Interval, Restarts, Target};
 use tailwater_format::filter::FilterKey;
 use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::BlockHandle;
 
-use crate::block_cache::{BlockKind, BlockRef};
+use crate::block_cache::{Block, BlockKind, BlockRef};
 use crate::error::Result;
 use crate::table::reader::{
     AccessResult, BlockAccess, FilterKind, Loading, MetaBlock, Probe, Resident, Stop, TableReader,
@@ -128,19 +128,23 @@ impl TableReader {
     }
 
     /// Returns the first data block that may have records of a key that passed the filter. This is
-    /// the first step of a search, whose second step is [`Self::get_at`].
+    /// the first step of a search, whose second step is [`Self::get_at`]. `among` is the result of
+    /// [`Self::prefetch_index`] for the key, if that was called.
     #[inline]
     pub(crate) fn locate<A: BlockAccess, S: Sink>(
         &self,
         access: &A,
         lookup: &Lookup<'_, S>,
+        among: Option<Restarts>,
         cursors: &mut GetCursors,
     ) -> AccessResult<Option<BlockHandle>, A> {
         let root = self.index_root(access)?;
         let GetCursors { root: top, partition: lower, .. } = cursors;
         let (format, trailer) = (self.index.format, lookup.seek_trailer());
         let damaged = |error| self.damaged(self.index_handle(), error);
-        self.seek_index(&root, format, top, lookup.user_key, trailer).map_err(damaged)?;
+        let among = among.unwrap_or_else(|| root.restarts_for(lookup.user_key));
+        self.seek_index_among(&root, format, top, among, lookup.user_key, trailer)
+            .map_err(damaged)?;
         if !self.index.partitioned {
             return Ok(top.valid().then(|| top.handle()));
         }
@@ -175,20 +179,21 @@ impl TableReader {
     }
 
     /// Passes the records of a key that passed the filter to `lookup`. `block`, at `handle`, is the
-    /// block that [`Self::locate`] found. Like [`Self::get`], this can be repeated if it fails.
+    /// block that [`Self::locate`] found, and `interval` the result of [`Self::interval`]. Like [`Self::get`], this can be repeated if it fails.
     /// Returns `None` if the records may continue in blocks that are not in memory.
     #[inline]
     pub(crate) fn get_at<S: Sink>(
         &self,
         access: &Resident<'_>,
-        (block, handle): (&BlockRef<'_>, BlockHandle),
+        (block, handle, interval): (&BlockRef<'_>, BlockHandle, Interval),
         lookup: &mut Lookup<'_, S>,
         cursors: &mut GetCursors,
         passed: PassedFilter,
     ) -> Result<Option<Step>> {
         let mark = lookup.mark();
         lookup.met_key = false;
-        let step = match self.get_in_block(block, handle, lookup, &mut cursors.data)? {
+        let data = &mut cursors.data;
+        let step = match self.get_in_interval(block, handle, interval, lookup, data)? {
             BlockStep::Ended => {
                 // The records may continue in the next block. That is rare, so the search begins
                 // again.
@@ -296,18 +301,54 @@ impl TableReader {
         lookup: &mut Lookup<'_, S>,
         cursor: &mut Cursor,
     ) -> Result<BlockStep> {
+        let interval = self.interval(block, handle, lookup)?;
+        self.get_in_interval(block, handle, interval, lookup, cursor)
+    }
+
+    /// Returns the interval of a data block in which the search for the key begins, and prefetches
+    /// it.
+    #[inline]
+    pub(crate) fn interval<S: Sink>(
+        &self,
+        block: &Block,
+        handle: BlockHandle,
+        lookup: &Lookup<'_, S>,
+    ) -> Result<Interval> {
         let (bytes, layout) = (block.bytes(), block.layout());
-        let (user_key, snapshot) = (lookup.user_key, lookup.snapshot);
+        let interval = Interval::of_get(bytes, layout, &self.target(lookup))
+            .map_err(|error| self.damaged(handle, error))?;
+        block.prefetch_range(interval.bytes(bytes, layout));
+        Ok(interval)
+    }
+
+    /// Returns the target of a search in a data block.
+    #[inline]
+    fn target<'t, S: Sink>(&'t self, lookup: &'t Lookup<'_, S>) -> Target<'t> {
         // Records of a table with a global sequence number store sequence number 0, so the search
         // starts before all stored records of the key.
         let trailer = match self.global_sequence {
             None => lookup.seek_trailer(),
             Some(_) => key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK),
         };
+        Target { comparator: self.comparator(), user_key: lookup.user_key, trailer }
+    }
+
+    /// Passes the key's records in one data block, from the beginning of an interval, to the
+    /// lookup.
+    #[inline]
+    fn get_in_interval<S: Sink>(
+        &self,
+        block: &BlockRef<'_>,
+        handle: BlockHandle,
+        interval: Interval,
+        lookup: &mut Lookup<'_, S>,
+        cursor: &mut Cursor,
+    ) -> Result<BlockStep> {
+        let (bytes, layout) = (block.bytes(), block.layout());
+        let (user_key, snapshot) = (lookup.user_key, lookup.snapshot);
         let comparator = self.comparator();
         let damaged = |error| self.damaged(handle, error);
-        let target = Target { comparator, user_key, trailer };
-        cursor.seek_for_get(bytes, layout, &target).map_err(damaged)?;
+        cursor.seek_in(bytes, layout, interval, &self.target(lookup)).map_err(damaged)?;
         while cursor.valid() {
             let record = key::ParsedKey::parse(cursor.key()).map_err(damaged)?;
             if comparator.compare(record.user_key, user_key).is_ne() {

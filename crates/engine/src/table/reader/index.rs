@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use tailwater_format::block::{IndexCursor, IndexFormat, Target};
+use tailwater_format::block::{IndexCursor, IndexFormat, Restarts, Target};
 use tailwater_format::key;
 use tailwater_format::table::BlockHandle;
 use tailwater_format::{self as format, Comparator};
@@ -49,9 +49,23 @@ impl TableReader {
         user_key: &[u8],
         trailer: u64,
     ) -> format::Result<()> {
+        let among = block.restarts_for(user_key);
+        self.seek_index_among(block, index_format, cursor, among, user_key, trailer)
+    }
+
+    /// Like [`Self::seek_index`], with the result of [`Block::restarts_for`] for the user key.
+    #[inline]
+    pub(crate) fn seek_index_among(
+        &self,
+        block: &Block,
+        index_format: IndexFormat,
+        cursor: &mut IndexCursor,
+        among: Restarts,
+        user_key: &[u8],
+        trailer: u64,
+    ) -> format::Result<()> {
         let comparator = self.comparator();
         let (bytes, layout) = (block.bytes(), block.layout());
-        let among = block.restarts_for(user_key);
         if self.index.user_keys {
             cursor.seek(bytes, layout, index_format, among, |entry| {
                 comparator.compare(entry, user_key)

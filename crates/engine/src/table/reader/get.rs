@@ -179,8 +179,9 @@ impl TableReader {
     }
 
     /// Passes the records of a key that passed the filter to `lookup`. `block`, at `handle`, is the
-    /// block that [`Self::locate`] found, and `interval` the result of [`Self::interval`]. Like [`Self::get`], this can be repeated if it fails.
-    /// Returns `None` if the records may continue in blocks that are not in memory.
+    /// block that [`Self::locate`] found, and `interval` the result of [`Self::interval`]. Like
+    /// [`Self::get`], this can be repeated if it fails. Returns `None` if the records may continue
+    /// in blocks that are not in memory.
     #[inline]
     pub(crate) fn get_at<S: Sink>(
         &self,

@@ -216,6 +216,18 @@ impl Comparator {
         }
     }
 
+    /// Returns a number that sorts like the user key, but may be the same for different keys: the
+    /// key's first eight bytes, padded with zeros, as a big-endian number, which is inverted for
+    /// the reverse order. For other orders, it is 0 for all keys.
+    #[inline(always)]
+    pub fn leading_word(&self, user_key: &[u8]) -> u64 {
+        match self {
+            Self::Bytewise => first_bytes(user_key),
+            Self::ReverseBytewise => !first_bytes(user_key),
+            _ => 0,
+        }
+    }
+
     /// Returns whether keys that are not the same bytes can compare equal; `None` if that is not
     /// declared.
     fn equates_other_bytes(&self) -> Option<bool> {
@@ -286,6 +298,16 @@ fn compare_by(custom: &dyn CustomComparator, a: &[u8], b: &[u8]) -> Ordering {
 #[inline]
 fn called<R>(custom: &dyn CustomComparator, call: impl FnOnce(&dyn CustomComparator) -> R) -> R {
     user_code::call("comparator", || custom.name(), || call(custom))
+}
+
+/// Returns the first eight bytes of a key, padded with zeros, as a number that sorts like these
+/// bytes.
+#[inline(always)]
+fn first_bytes(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(bytes) => u64::from_be_bytes(*bytes),
+        None => key.iter().rev().fold(0, |number, &byte| (number >> 8) | (u64::from(byte) << 56)),
+    }
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {

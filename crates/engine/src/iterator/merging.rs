@@ -1,9 +1,9 @@
 //! An iterator over every record of every source, in internal key order.
 //!
-//! The sources (`leaves`) are merged by a loser tree. `tree[0]` is the index of the winner, the
-//! leaf with the current record. Each inner node in `tree[1..]` is the index of the leaf that lost
-//! the comparison at that node. After the winner has moved, only the nodes between it and the root
-//! are compared again.
+//! The sources (`leaves`) are merged by a loser tree. `tree[0]` is the winner, the leaf with the
+//! current record. Each inner node in `tree[1..]` is the leaf that lost the comparison at that
+//! node. After the winner has moved, only the nodes between it and the root are compared again.
+//! Most comparisons need only the leading words of the leaves' keys, which are in the tree.
 //!
 //! Invariant: while the iterator moves forward, every leaf is at its first record at or after the
 //! current record; while the iterator moves backward, every leaf is at its last record at or before
@@ -32,7 +32,7 @@ pub(crate) struct MergingIterator {
     comparator: Comparator,
     /// The sources, newest first.
     leaves: Vec<Leaf>,
-    tree: Vec<usize>,
+    tree: Vec<Contender>,
     direction: Direction,
     /// Buffer for the internal key to which leaves are repositioned.
     turning_key: Vec<u8>,
@@ -41,10 +41,20 @@ pub(crate) struct MergingIterator {
     run: Run,
 }
 
+/// A leaf in the loser tree.
+#[derive(Debug, Clone, Copy, Default)]
+struct Contender {
+    /// Index of the leaf.
+    leaf: usize,
+    /// The [`Comparator::leading_word`] of the leaf's current user key. A leaf without a position
+    /// has the word that comes last in the iterator's direction.
+    word: u64,
+}
+
 impl MergingIterator {
     /// Creates an iterator over sources, given newest first. It has no position yet.
     pub(crate) fn new(comparator: Comparator, leaves: Vec<Leaf>) -> Self {
-        let tree = vec![0; leaves.len().max(1)];
+        let tree = vec![Contender::default(); leaves.len().max(1)];
         let direction = Direction::Forward;
         let (turning_key, run) = (Vec::new(), Run::default());
         Self { comparator, leaves, tree, direction, turning_key, reads_together: None, run }
@@ -60,7 +70,7 @@ impl MergingIterator {
     pub(crate) fn take_leaves(&mut self) -> Vec<Leaf> {
         self.run.end();
         self.tree.clear();
-        self.tree.push(0);
+        self.tree.push(Contender::default());
         std::mem::take(&mut self.leaves)
     }
 
@@ -71,7 +81,7 @@ impl MergingIterator {
         for leaf in &mut leaves {
             leaf.ask_prefix_filter(false);
         }
-        self.tree.resize(leaves.len().max(1), 0);
+        self.tree.resize(leaves.len().max(1), Contender::default());
         self.leaves = leaves;
         self.rebuild();
     }
@@ -105,7 +115,7 @@ impl MergingIterator {
 
     #[inline]
     fn winner(&self) -> Option<&Leaf> {
-        self.leaves.get(self.tree[0])
+        self.leaves.get(self.tree[0].leaf)
     }
 
     /// Returns the path of the table with the current record, if it is in a table.
@@ -157,7 +167,7 @@ impl MergingIterator {
         if self.direction != Direction::Forward {
             self.turn(Direction::Forward)?;
         }
-        let winner = self.tree[0];
+        let winner = self.tree[0].leaf;
         if let Some(leaf) = self.leaves.get_mut(winner) {
             leaf.next()?;
             self.replay(winner);
@@ -172,7 +182,7 @@ impl MergingIterator {
         if self.direction != Direction::Backward {
             self.turn(Direction::Backward)?;
         }
-        let winner = self.tree[0];
+        let winner = self.tree[0].leaf;
         if let Some(leaf) = self.leaves.get_mut(winner) {
             leaf.previous()?;
             self.replay(winner);
@@ -183,7 +193,7 @@ impl MergingIterator {
     /// Returns the range tombstone that hides the current record, if one does.
     #[inline]
     pub(crate) fn cover(&mut self) -> Option<Cover> {
-        let winner = self.tree[0];
+        let winner = self.tree[0].leaf;
         let (newer, rest) = self.leaves.split_at_mut_checked(winner)?;
         let own = rest.first_mut()?;
         // Leaves older than the current record's leaf are not searched: their tombstones are older
@@ -295,7 +305,7 @@ impl MergingIterator {
             self.leaves.iter_mut().for_each(Leaf::drop_prepared);
         }
         self.rebuild();
-        self.run.expect(self.tree[0]);
+        self.run.expect(self.tree[0].leaf);
         moved
     }
 
@@ -303,7 +313,7 @@ impl MergingIterator {
     #[cold]
     fn turn(&mut self, direction: Direction) -> Result<()> {
         self.direction = direction;
-        let winner = self.tree[0];
+        let winner = self.tree[0].leaf;
         let mut target = std::mem::take(&mut self.turning_key);
         target.clear();
         target.extend_from_slice(self.key());
@@ -328,15 +338,15 @@ impl MergingIterator {
         if count == 0 {
             return;
         }
-        // `count` marks a node that no leaf has reached yet. The first leaf to reach a node waits
-        // there; the second is compared with it.
-        self.tree.fill(count);
+        // A node with the leaf `count` is one that no leaf has reached yet. The first leaf to reach
+        // a node waits there; the second is compared with it.
+        self.tree.fill(Contender { leaf: count, word: 0 });
         for leaf in (0..count).rev() {
-            let mut winner = leaf;
+            let mut winner = self.contender(leaf);
             let mut node = (leaf + count) / 2;
             while node > 0 {
                 let waiting = self.tree[node];
-                if waiting == count {
+                if waiting.leaf == count {
                     self.tree[node] = winner;
                     break;
                 }
@@ -356,8 +366,12 @@ impl MergingIterator {
     /// losers at the nodes on its path to the root, root included.
     #[inline]
     fn replay(&mut self, moved: usize) {
-        let mut winner = moved;
         let mut node = (moved + self.leaves.len()) / 2;
+        if node == 0 {
+            // The only leaf is always the winner.
+            return;
+        }
+        let mut winner = self.contender(moved);
         while node > 0 {
             let loser = self.tree[node];
             if self.beats(loser, winner) {
@@ -369,12 +383,32 @@ impl MergingIterator {
         self.tree[0] = winner;
     }
 
+    #[inline]
+    fn contender(&self, leaf: usize) -> Contender {
+        let source = &self.leaves[leaf];
+        let word = match self.direction {
+            _ if source.valid() => self.comparator.leading_word(key::user_key(source.key())),
+            Direction::Forward => u64::MAX,
+            Direction::Backward => 0,
+        };
+        Contender { leaf, word }
+    }
+
     /// Whether leaf `a` comes before leaf `b` in the current direction. A leaf without a position
     /// comes last. If both leaves have the same internal key, the record of the newer leaf counts
     /// as the newer one, as in a get. This happens in databases that RocksDB repaired: it gives the
     /// records of ingested tables sequence number 0.
     #[inline]
-    fn beats(&self, a: usize, b: usize) -> bool {
+    fn beats(&self, a: Contender, b: Contender) -> bool {
+        match (a.word.cmp(&b.word), self.direction) {
+            (Ordering::Equal, _) => self.beats_by_key(a.leaf, b.leaf),
+            (order, Direction::Forward) => order == Ordering::Less,
+            (order, Direction::Backward) => order == Ordering::Greater,
+        }
+    }
+
+    /// Compares two leaves with the same word like [`MergingIterator::beats`].
+    fn beats_by_key(&self, a: usize, b: usize) -> bool {
         let (leaf, other) = (&self.leaves[a], &self.leaves[b]);
         if !leaf.valid() || !other.valid() {
             return leaf.valid();

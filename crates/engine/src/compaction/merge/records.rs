@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
+use tailwater_format::key::{self, ParsedKey, Sequence, ValueType, pack_trailer};
 use tailwater_format::timed_value;
 
 use super::operands::Folding;
@@ -18,12 +18,17 @@ impl Merge {
     /// Processes the source's current record, and records of the same key that must be processed
     /// together with it.
     pub(super) fn take(&mut self) -> Result<Taken> {
-        (self.sequence, self.value_type) = self.source.version()?;
+        let internal_key = self.source.key();
+        let ParsedKey { user_key, sequence, value_type } =
+            ParsedKey::parse(internal_key).map_err(|error| self.source.damaged(error))?;
+        (self.sequence, self.value_type) = (sequence, value_type);
         self.value = Value::Source;
-        let is_first = !self.has_key || !self.is_same_key();
-        if is_first || self.rules.comparator.equates_different_bytes() {
+        let comparator = &self.rules.comparator;
+        let is_first =
+            !self.has_key || comparator.compare(user_key, key::user_key(&self.key)).is_ne();
+        if is_first || comparator.equates_different_bytes() {
             self.key.clear();
-            self.key.extend_from_slice(self.source.key());
+            self.key.extend_from_slice(internal_key);
         }
         if is_first {
             self.has_key = true;

@@ -186,8 +186,9 @@ impl Source {
         self.merged.path()
     }
 
+    /// Returns the error for a current record whose key does not decode.
     #[cold]
-    fn damaged(&self, error: tailwater_format::Error) -> Error {
+    pub(super) fn damaged(&self, error: tailwater_format::Error) -> Error {
         Error::decoding(self.path().unwrap_or(Path::new("")), 0, error)
     }
 }

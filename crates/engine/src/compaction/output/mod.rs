@@ -120,16 +120,18 @@ impl Outputs {
 
     /// Whether the current output ends before `key`.
     fn ends_before(&self, table: &OutputTable, key: &[u8], passed: PassedGrandparents) -> bool {
-        if self.is_last_key(key) {
-            // The versions of a user key are divided only if they do not fit one index, only below
-            // level 0, and only if no range tombstone covers the key.
-            let (inputs, user_key) = (&self.shared.inputs, key::user_key(key));
-            return !table.has_index_room(key)
-                && self.shared.compaction.output_level > 0
-                && !inputs.tombstones().cover(self.shared.comparator(), user_key);
-        }
         let is_full = table.is_index_half_full(key) || self.tombstones.are_long();
-        is_full || self.cuts.ends_output(passed, table.size(&self.shared.environment.options))
+        let ends =
+            is_full || self.cuts.ends_output(passed, table.size(&self.shared.environment.options));
+        if !ends || !self.is_last_key(key) {
+            return ends;
+        }
+        // The versions of a user key are divided only if they do not fit one index (which is then
+        // more than half full), only below level 0, and only if no range tombstone covers the key.
+        let (inputs, user_key) = (&self.shared.inputs, key::user_key(key));
+        !table.has_index_room(key)
+            && self.shared.compaction.output_level > 0
+            && !inputs.tombstones().cover(self.shared.comparator(), user_key)
     }
 
     fn is_last_key(&self, key: &[u8]) -> bool {

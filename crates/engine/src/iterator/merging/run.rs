@@ -78,7 +78,7 @@ impl MergingIterator {
     /// If this returns true while the iterator moves backward, the current record is also the
     /// newest version of its key.
     pub(crate) fn begin_run(&mut self, snapshot: Sequence, bound: Option<&[u8]>) -> bool {
-        let winner = self.tree[0];
+        let winner = self.tree[0].leaf;
         let has_won_twice = std::mem::replace(&mut self.run.last_winner, winner) == winner;
         if !has_won_twice || self.leaves.iter().any(Leaf::has_tombstones) {
             return false;
@@ -115,7 +115,7 @@ impl MergingIterator {
         // The leaf that comes next lost to the winner, so it is at one of the winner's nodes.
         let mut node = (winner + self.leaves.len()) / 2;
         while node > 0 {
-            if let Some(loser) = self.leaves.get(self.tree[node]).filter(|leaf| leaf.valid()) {
+            if let Some(loser) = self.leaves.get(self.tree[node].leaf).filter(|leaf| leaf.valid()) {
                 let user_key = key::user_key(loser.key());
                 if limit.is_none_or(|limit| is_before(user_key, limit, self.direction)) {
                     limit = Some(user_key);
@@ -132,7 +132,7 @@ impl MergingIterator {
         if self.run.direction != Some(Direction::Forward) {
             return RunStep::Stays;
         }
-        let winner = self.tree[0];
+        let winner = self.tree[0].leaf;
         let table = self.leaves.get_mut(winner).and_then(Leaf::table_mut);
         let Some(table) = table else { return RunStep::Stays };
         if !table.next_key(snapshot) {
@@ -150,7 +150,7 @@ impl MergingIterator {
         if self.run.direction != Some(Direction::Backward) {
             return RunStep::Stays;
         }
-        let winner = self.tree[0];
+        let winner = self.tree[0].leaf;
         let table = self.leaves.get_mut(winner).and_then(Leaf::table_mut);
         let Some(table) = table else { return RunStep::Stays };
         if !table.previous_decoded() {

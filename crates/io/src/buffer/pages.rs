@@ -98,6 +98,14 @@ impl Pages {
             unsafe { madvise(self.start.as_ptr().cast(), self.length, Advice::LinuxNoHugepage) };
     }
 
+    /// Asks the system to use huge pages for this memory, so that random accesses need fewer
+    /// translations of addresses. Only for memory of which no part is [released](Pages::release).
+    pub fn prefer_huge_pages(&self) {
+        // SAFETY: only this value owns the mapping, whose contents do not change. A kernel without
+        // huge pages returns an error, which can be ignored.
+        let _ = unsafe { madvise(self.start.as_ptr().cast(), self.length, Advice::LinuxHugepage) };
+    }
+
     /// Returns the memory of the `length` bytes at `start` to the system. Both must be multiples of
     /// the page size. When the bytes are accessed again, they are zero. If the process has locked
     /// all its memory, nothing is returned and the bytes keep their contents.

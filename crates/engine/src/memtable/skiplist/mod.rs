@@ -1,9 +1,15 @@
 //! A skiplist: a sorted list of entries that many threads insert into and read concurrently.
 //!
-//! Every node is on level 0. A quarter of the nodes of each level are also on the next higher
-//! level. A search begins on the highest level. It follows the level to the last node before its
-//! target, and continues from that node one level lower, down to level 0. It takes about two steps
-//! per level.
+//! Every node is on level 0. Half of the nodes of each level are also on the next higher level. A
+//! search begins on the highest level. It follows the level to the last node before its target, and
+//! continues from that node one level lower, down to level 0. It takes about one step forward per
+//! level.
+//!
+//! A search waits for memory at every step forward: only the node before says where the next one
+//! is. The nodes at which it may step down are known earlier, and are prefetched. So a list with
+//! few steps forward is faster, although it has more levels: with a quarter instead of half of the
+//! nodes on the next higher level, a search takes three steps forward for every two levels of this
+//! list.
 //!
 //! Invariants:
 //! - Nodes are never removed and never change, apart from their links.
@@ -40,13 +46,12 @@ use node::{Head, Memory};
 pub(super) use node::{Node, NodeAddress};
 pub(super) use splice::{AttachedSplice, Splice};
 
-/// Maximum number of levels. Suffices for 4 to the power of 12 (17 million) nodes; in larger lists,
+/// Maximum number of levels. Suffices for 2 to the power of 18 (260,000) nodes; in larger lists,
 /// searches take more steps.
-const MAX_HEIGHT: usize = 12;
+const MAX_HEIGHT: usize = 18;
 
-/// Base-2 logarithm of the ratio between the number of nodes on a level and on the next higher
-/// level.
-const BRANCHING_BITS: u32 = 2;
+/// Number of levels below a search's level on which it prefetches the next node.
+const PREFETCHED_LEVELS: usize = 2;
 
 /// The number of the next list to be created, from 1.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -65,9 +70,7 @@ pub(super) struct SkipList {
 /// An internal key to look for or insert.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
-    /// A number that sorts like the user key, but may be the same for different keys. It is the
-    /// key's first eight bytes, padded with zeros, as a big-endian number. For the reverse order,
-    /// it is inverted. With a custom comparator, it is 0 for all keys.
+    /// The user key's [`Comparator::leading_word`].
     prefix: u64,
     user_key: &'a [u8],
     trailer: u64,
@@ -112,12 +115,7 @@ impl SkipList {
     /// Returns the search target for a user key and trailer.
     #[inline]
     pub(super) fn target<'a>(&self, user_key: &'a [u8], trailer: u64) -> Target<'a> {
-        let prefix = match self.comparator {
-            Comparator::Bytewise => first_bytes(user_key),
-            Comparator::ReverseBytewise => !first_bytes(user_key),
-            _ => 0,
-        };
-        Target { prefix, user_key, trailer }
+        Target { prefix: self.comparator.leading_word(user_key), user_key, trailer }
     }
 
     /// Whether two user keys are equal in the order of this list.
@@ -137,13 +135,7 @@ impl SkipList {
         let mut bound = None;
         loop {
             let next = node.next(level);
-            if level > 0
-                && let Some(below) = node.next(level - 1)
-            {
-                // On average every other step moves down a level. So the node that would be next on
-                // the lower level is prefetched.
-                below.prefetch();
-            }
+            prefetch_below(node, level);
             match next {
                 // `bound` is the node at which the search on the level above ended. It is not
                 // before the target, so it need not be compared again on this level.
@@ -305,11 +297,7 @@ impl SkipList {
     ) -> (Node<'list>, Option<Node<'list>>) {
         loop {
             let next = node.next(level);
-            if level > 0
-                && let Some(below) = node.next(level - 1)
-            {
-                below.prefetch();
-            }
+            prefetch_below(node, level);
             match next {
                 Some(next) if Some(next) != bound && self.is_before(next, target) => node = next,
                 _ => return (node, next),
@@ -378,20 +366,20 @@ impl SkipList {
     }
 }
 
-/// Returns the first eight bytes of a key, padded with zeros, as a number that sorts like these
-/// bytes.
+/// Prefetches the nodes at which a search may continue if it moves down from this node and level.
 #[inline(always)]
-fn first_bytes(key: &[u8]) -> u64 {
-    match key.first_chunk() {
-        Some(bytes) => u64::from_be_bytes(*bytes),
-        None => key.iter().rev().fold(0, |number, &byte| (number >> 8) | (u64::from(byte) << 56)),
+fn prefetch_below(node: Node<'_>, level: usize) {
+    for below in level.saturating_sub(PREFETCHED_LEVELS)..level {
+        if let Some(next) = node.next(below) {
+            next.prefetch();
+        }
     }
 }
 
-/// Returns a random height: 1 with probability 3/4, and each further level with probability 1/4, up
+/// Returns a random height: 1 with probability 1/2, and each further level with probability 1/2, up
 /// to [`MAX_HEIGHT`].
 #[inline]
 fn random_height() -> usize {
-    let random = random::bits() | 1 << (BRANCHING_BITS * (MAX_HEIGHT as u32 - 1));
-    1 + (random.trailing_zeros() / BRANCHING_BITS) as usize
+    let random = random::bits() | 1 << (MAX_HEIGHT - 1);
+    1 + random.trailing_zeros() as usize
 }

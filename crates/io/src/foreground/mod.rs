@@ -19,7 +19,8 @@
 //! background stream is: their single reads wait at the device behind the requests of the batch. So
 //! the requests of all batches together have a limit of their own, derived in the same way from
 //! single reads. It is stricter, and its baseline is renewed once a second, during a window in
-//! which batches have one request in flight.
+//! which batches have one request in flight. If a single thread makes all batches, its own single
+//! reads do not count: they do not wait behind a batch.
 //!
 //! # When reads count as slow
 //! Reads are judged in windows of 10 to 100 milliseconds. The measure of a window is the mean of
@@ -35,12 +36,13 @@ mod limiter;
 mod tests;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::clock::{Clock, SystemClock};
 use crate::shards::{SHARDS, shard_of_this_thread};
+use crate::thread::ordinal;
 
-use limiter::{BATCHES, Limiter, Reads, STREAMS};
+use limiter::{BATCHES, IDLE_NS, Limiter, Reads, STREAMS};
 
 /// Duration in nanoseconds below which a read counts as served by the page cache.
 const FROM_DEVICE_NS: u64 = 20_000;
@@ -56,7 +58,38 @@ pub struct Foreground {
     shards: [Shard; SHARDS],
     streams: Limiter,
     batches: Limiter,
+    batching: BatchingThreads,
     clock: Arc<dyn Clock>,
+}
+
+/// Which threads make batches.
+#[derive(Debug, Default)]
+struct BatchingThreads {
+    /// The [`ordinal`] of the thread that made the last batch; 0 if there was none.
+    last: AtomicUsize,
+    /// Time in nanoseconds when a batch was last made by another thread than the one before; 0 if
+    /// that has never happened.
+    changed_ns: AtomicU64,
+}
+
+impl BatchingThreads {
+    fn note(&self, clock: &dyn Clock) {
+        let last = self.last.load(Relaxed);
+        if last == ordinal() {
+            return;
+        }
+        if last != 0 {
+            self.changed_ns.store(clock.monotonic_ns(), Relaxed);
+        }
+        self.last.store(ordinal(), Relaxed);
+    }
+
+    /// Whether only the calling thread has made batches, at least during the last second.
+    fn are_only_this(&self, clock: &dyn Clock) -> bool {
+        let changed_ns = self.changed_ns.load(Relaxed);
+        self.last.load(Relaxed) == ordinal()
+            && (changed_ns == 0 || clock.monotonic_ns().saturating_sub(changed_ns) >= IDLE_NS)
+    }
 }
 
 /// Totals of the reads that some of the threads recorded. Aligned to two cache lines, because
@@ -64,9 +97,11 @@ pub struct Foreground {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Shard {
+    /// Reads that may have waited behind a batch.
     single: RecordedReads,
-    /// The first reads to complete of each batch.
-    of_batches: RecordedReads,
+    /// Reads that waited behind no batch: the first reads to complete of each batch, and the single
+    /// reads of the only thread that makes batches.
+    beside_no_batch: RecordedReads,
 }
 
 #[derive(Debug, Default)]
@@ -77,11 +112,9 @@ struct RecordedReads {
 
 impl RecordedReads {
     #[inline]
-    fn record(&self, bytes: u64, duration_ns: u64) {
-        if duration_ns >= FROM_DEVICE_NS && bytes <= SHORT_READ {
-            self.count.fetch_add(1, Relaxed);
-            self.logarithms.fetch_add(logarithm(duration_ns), Relaxed);
-        }
+    fn record(&self, duration_ns: u64) {
+        self.count.fetch_add(1, Relaxed);
+        self.logarithms.fetch_add(logarithm(duration_ns), Relaxed);
     }
 
     fn add_to(&self, sum: &mut Reads) {
@@ -97,6 +130,7 @@ impl Foreground {
             shards: Default::default(),
             streams: Limiter::new(&STREAMS),
             batches: Limiter::new(&BATCHES),
+            batching: BatchingThreads::default(),
             clock,
         }
     }
@@ -104,13 +138,23 @@ impl Foreground {
     /// Records that a user's single read of `bytes` bytes took `duration_ns`.
     #[inline]
     pub fn record(&self, bytes: u64, duration_ns: u64) {
-        self.shards[shard_of_this_thread()].single.record(bytes, duration_ns);
+        if !is_relevant(bytes, duration_ns) {
+            return;
+        }
+        let shard = &self.shards[shard_of_this_thread()];
+        if self.batching.are_only_this(&*self.clock) {
+            shard.beside_no_batch.record(duration_ns);
+        } else {
+            shard.single.record(duration_ns);
+        }
     }
 
     /// Records that the first read of a batch to complete, of `bytes` bytes, took `duration_ns`.
     /// The others wait behind it, so their durations do not show harm done by background streams.
     pub(crate) fn record_first_of_batch(&self, bytes: u64, duration_ns: u64) {
-        self.shards[shard_of_this_thread()].of_batches.record(bytes, duration_ns);
+        if is_relevant(bytes, duration_ns) {
+            self.shards[shard_of_this_thread()].beside_no_batch.record(duration_ns);
+        }
     }
 
     /// Returns the number of requests that a stream may have in flight. Without a limit this is
@@ -139,6 +183,7 @@ impl Foreground {
     /// Returns the number of requests that a batch may have in flight, at least 1. Without a limit
     /// this is `full`. `own` is the number of requests that the batch has in flight now.
     pub(crate) fn depth_of_batch(&self, full: usize, own: usize) -> usize {
+        self.batching.note(&*self.clock);
         let observe = || (self.clock.monotonic_ns(), self.single_reads());
         self.batches.depth(observe, full, own, true)
     }
@@ -153,13 +198,14 @@ impl Foreground {
         self.batches.ended(requests);
     }
 
-    /// Returns the single reads and the first reads of batches.
+    /// Returns all recorded reads, for streams.
     fn all_reads(&self) -> Reads {
         let mut sum = self.single_reads();
-        self.shards.iter().for_each(|shard| shard.of_batches.add_to(&mut sum));
+        self.shards.iter().for_each(|shard| shard.beside_no_batch.add_to(&mut sum));
         sum
     }
 
+    /// Returns the reads that may have waited behind a batch.
     fn single_reads(&self) -> Reads {
         let mut sum = Reads::default();
         self.shards.iter().for_each(|shard| shard.single.add_to(&mut sum));
@@ -171,6 +217,11 @@ impl Default for Foreground {
     fn default() -> Self {
         Self::new(Arc::new(SystemClock))
     }
+}
+
+/// Whether a read came from the device, and its duration does not depend mostly on its size.
+fn is_relevant(bytes: u64, duration_ns: u64) -> bool {
+    duration_ns >= FROM_DEVICE_NS && bytes <= SHORT_READ
 }
 
 /// Returns the binary logarithm of a duration in nanoseconds, multiplied by 256. The logarithm is

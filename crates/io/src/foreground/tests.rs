@@ -253,3 +253,30 @@ fn the_first_read_of_a_batch_counts_for_streams_only() {
     assert_eq!(foreground.single_reads(), Reads::default());
     assert_eq!(foreground.all_reads(), Reads { count: 1, logarithms: 20 << 8 });
 }
+
+#[test]
+fn batches_are_not_limited_for_the_reads_of_the_only_thread_that_makes_them() {
+    let clock = Arc::new(ManualClock::new(0));
+    clock.advance(5 * IDLE_NS);
+    let foreground = Foreground::new(Arc::clone(&clock) as _);
+    let read = || foreground.record(4096, 1 << 20);
+    let in_another_thread = |call: &(dyn Fn() + Sync)| {
+        std::thread::scope(|scope| scope.spawn(call).join().expect("a thread"));
+    };
+    foreground.depth_of_batch(8, 0);
+    read();
+    assert_eq!((foreground.single_reads().count, foreground.all_reads().count), (0, 1));
+    in_another_thread(&read);
+    assert_eq!((foreground.single_reads().count, foreground.all_reads().count), (1, 2));
+    in_another_thread(&|| {
+        foreground.depth_of_batch(8, 0);
+    });
+    read();
+    assert_eq!(foreground.single_reads().count, 2, "it may have waited behind the other's batch");
+    foreground.depth_of_batch(8, 0);
+    read();
+    assert_eq!(foreground.single_reads().count, 3, "the other made a batch a moment ago");
+    clock.advance(IDLE_NS);
+    read();
+    assert_eq!(foreground.single_reads().count, 3);
+}

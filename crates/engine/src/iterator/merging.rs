@@ -11,6 +11,7 @@
 
 use std::cmp::Ordering;
 use std::path::Path;
+use std::sync::Arc;
 
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
@@ -20,7 +21,7 @@ use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::tombstones::Cover;
 use crate::iterator::{Direction, Leaf};
-use crate::table::{ReadProfile, SeekTo, load_together};
+use crate::table::{LoadTogether, ReadProfile, SeekTo, TableContext};
 
 mod run;
 
@@ -37,7 +38,7 @@ pub(crate) struct MergingIterator {
     /// Buffer for the internal key to which leaves are repositioned.
     turning_key: Vec<u8>,
     /// If set, the blocks that a seek needs of different leaves are read together.
-    reads_together: Option<ReadProfile>,
+    reads_together: Option<(ReadProfile, Arc<TableContext>)>,
     run: Run,
 }
 
@@ -61,8 +62,8 @@ impl MergingIterator {
     }
 
     /// Makes later seeks read the blocks that they need of different leaves together.
-    pub(crate) fn read_together(&mut self, profile: ReadProfile) {
-        self.reads_together = Some(profile);
+    pub(crate) fn read_together(&mut self, profile: ReadProfile, context: Arc<TableContext>) {
+        self.reads_together = Some((profile, context));
     }
 
     /// Removes and returns all sources. The iterator then has no position until
@@ -255,31 +256,35 @@ impl MergingIterator {
 
     /// If reads are in flight together, loads the blocks that a seek of all leaves needs. In each
     /// round, the blocks that the leaves need next are loaded together: of filters, of indexes, and
-    /// last the data blocks that the seek begins in.
+    /// last the data blocks that the seek begins in. While the next leaf finds its block, those of
+    /// earlier leaves are read.
     fn prepare(&mut self, to: SeekTo<'_>) {
-        let Some(profile) = self.reads_together else { return };
-        let (mut wanted, mut waiting) = (Vec::new(), Vec::new());
-        for (at, leaf) in self.leaves.iter_mut().enumerate() {
+        let Self { leaves, reads_together, .. } = self;
+        let Some((profile, context)) = reads_together else { return };
+        let mut loads = LoadTogether::new(context, profile);
+        let mut loading = Vec::new();
+        for (at, leaf) in leaves.iter_mut().enumerate() {
             if let Some(block) = leaf.prepare(to) {
-                wanted.push(block);
-                waiting.push(at);
+                loads.add(block);
+                loading.push(at);
             }
         }
-        while !wanted.is_empty() {
-            let (loaded, by) = (std::mem::take(&mut wanted), std::mem::take(&mut waiting));
+        while !loads.is_empty() {
+            let loaded = std::mem::replace(&mut loads, LoadTogether::new(context, profile));
+            let by = std::mem::take(&mut loading);
             let mut unprepared = Vec::new();
-            load_together(&loaded, &profile, |at, block| {
+            loaded.finish(|at, block, loaded| {
                 // If reading the block failed, the leaf reads it again, and reports the error.
-                let Ok(block) = block else { return };
-                self.leaves[by[at]].hand_over(&loaded[at], block);
-                if loaded[at].kind != BlockKind::Data {
+                let Ok(loaded) = loaded else { return };
+                leaves[by[at]].hand_over(block, loaded);
+                if block.kind != BlockKind::Data {
                     unprepared.push(by[at]);
                 }
             });
             for at in unprepared {
-                if let Some(block) = self.leaves[at].prepare(to) {
-                    wanted.push(block);
-                    waiting.push(at);
+                if let Some(block) = leaves[at].prepare(to) {
+                    loads.add(block);
+                    loading.push(at);
                 }
             }
         }

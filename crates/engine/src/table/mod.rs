@@ -31,9 +31,9 @@ pub(crate) use open_budget::{OpenBudget, OpenPermit};
 pub(crate) use open_shares::OpenShares;
 pub(crate) use open_tables::{OpenReader, OpenTables};
 pub(crate) use reader::{
-    AccessResult, AutoReadAhead, BlockAccess, BlockFile, GetCursors, Kept, Loaded, Loading,
-    MetaBlockPlacement, Missing, PassedFilter, Probe, ReadProfile, Resident, Stop, TableContext,
-    TableIdentity, TableReader, Wanted, load_together,
+    AccessResult, AutoReadAhead, BlockAccess, BlockFile, GetCursors, Kept, LoadTogether, Loaded,
+    Loading, MetaBlockPlacement, Missing, PassedFilter, Probe, ReadProfile, Resident, Stop,
+    TableContext, TableIdentity, TableReader, Wanted, load_together,
 };
 pub use sink::PinnedValue;
 pub(crate) use sink::{BatchPinned, LastPinned, Owner, Sink};

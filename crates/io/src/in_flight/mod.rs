@@ -23,5 +23,5 @@ mod workers;
 pub(crate) use request::{CompletedRead, ReadRequest};
 pub use requests::RequestPath;
 pub(crate) use requests::Requests;
-pub use together::{ReadsInFlight, Span};
+pub use together::{ReadsInFlight, Span, Together};
 pub use workers::Workers;

@@ -106,20 +106,30 @@ impl ReadsInFlight {
         &self,
         spans: &[Span],
         purpose: Purpose,
-        mut receive: impl FnMut(usize, Result<&[u8]>),
+        receive: impl FnMut(usize, Result<&[u8]>),
     ) {
-        let (mut order, mut alone): (Vec<usize>, Vec<usize>) =
+        let (mut order, alone): (Vec<usize>, Vec<usize>) =
             (0..spans.len()).partition(|&at| spans[at].request().is_some());
-        if order.len() == 1 {
-            alone.append(&mut order);
-        }
-        let mut buffer = AlignedBuffer::with_capacity(0);
-        for at in alone {
-            read_alone(&spans[at], purpose, &mut buffer, |read| receive(at, read));
-        }
         order.sort_unstable_by_key(|&at| (address(&spans[at].file), spans[at].offset));
         let groups = group(spans, &order);
-        Batch { reads: self, spans, order: &order, groups: &groups, purpose }.run(&mut receive);
+        let spans = spans.to_vec();
+        Together { spans, order, groups, alone, ..self.begin_together(purpose) }.finish(receive);
+    }
+
+    /// Begins a batch of reads whose spans become known one after the other.
+    pub fn begin_together(&self, purpose: Purpose) -> Together<'_> {
+        Together {
+            reads: self,
+            purpose,
+            spans: Vec::new(),
+            order: Vec::new(),
+            groups: Vec::new(),
+            alone: Vec::new(),
+            requests: Requests::caller(),
+            in_flight: InFlight { count: 0, foreground: &self.foreground, is_limited: false },
+            next: 0,
+            first: FirstRead::NotSubmitted,
+        }
     }
 }
 
@@ -193,66 +203,119 @@ impl FirstRead {
     }
 }
 
-/// A call of [`ReadsInFlight::read_together`].
-struct Batch<'a> {
+/// A batch of reads. Dropping this waits for those that have begun.
+pub struct Together<'a> {
     reads: &'a ReadsInFlight,
-    spans: &'a [Span],
-    /// The indices of the spans, sorted by file and offset.
-    order: &'a [usize],
-    groups: &'a [Group],
     purpose: Purpose,
+    spans: Vec<Span>,
+    /// The indices of the spans, in the order of the groups.
+    order: Vec<usize>,
+    groups: Vec<Group>,
+    /// The indices of the spans that no request can read.
+    alone: Vec<usize>,
+    requests: Requests,
+    in_flight: InFlight<'a>,
+    /// Index of the first group that was not submitted yet.
+    next: usize,
+    first: FirstRead,
 }
 
-impl Batch<'_> {
-    fn run(&self, receive: &mut impl FnMut(usize, Result<&[u8]>)) {
-        let foreground = &*self.reads.foreground;
-        let mut requests = Requests::caller();
-        let several = self.groups.len() > 1;
-        if let Some(first) = self.groups.first() {
-            let file = &*self.span(first.spans.start).file;
-            requests.choose(file, several, None);
-            if several && matches!(requests, Requests::Caller(_)) {
-                requests.choose(file, several, self.reads.workers());
+impl Together<'_> {
+    /// Adds a span, to be read by a request of its own. From the second span on, the requests begin
+    /// at once, as far as limits and memory allow.
+    pub fn add(&mut self, span: Span) {
+        let (at, place) = (self.spans.len(), self.order.len());
+        match span.request() {
+            Some(Range { start: begin, end }) => {
+                self.groups.push(Group { begin, end, spans: place..place + 1 });
+                self.order.push(at);
+            }
+            None => self.alone.push(at),
+        }
+        self.spans.push(span);
+        // The first waits for the second: a single read is an ordinary call.
+        if self.groups.len() > 1 {
+            self.choose();
+            if self.in_flight.is_limited {
+                self.submit();
+                self.requests.begin();
             }
         }
-        let is_limited = !matches!(requests, Requests::Caller(_));
-        let mut in_flight = InFlight { count: 0, foreground, is_limited };
-        let (mut next, mut first) = (0, FirstRead::NotSubmitted);
-        while next < self.groups.len() || in_flight.count > 0 {
-            let depth = in_flight.depth(self.groups.len() - next);
-            while next < self.groups.len() && in_flight.count < depth {
-                let request = self.request(next, is_limited);
-                let is_possible = request.length <= REQUEST_MAX;
-                let buffer = is_possible.then(|| self.reads.buffers.try_acquire(request.length));
-                let Some(Ok(buffer)) = buffer else { break };
-                if is_limited {
-                    first.submitted();
-                }
-                requests.submit(request, buffer);
-                in_flight.begin();
-                next += 1;
-            }
-            if in_flight.count == 0 {
+    }
+
+    /// Waits for the reads, and passes the bytes of each span to `receive`, as
+    /// [`ReadsInFlight::read_together`] does. The indices are in the order in which the spans were
+    /// added.
+    pub fn finish(mut self, mut receive: impl FnMut(usize, Result<&[u8]>)) {
+        let mut buffer = AlignedBuffer::with_capacity(0);
+        for &at in &self.alone {
+            read_alone(&self.spans[at], self.purpose, &mut buffer, |read| receive(at, read));
+        }
+        if let [only] = self.groups.as_slice()
+            && only.spans.len() == 1
+        {
+            return self.read_each(0, 0, &mut receive);
+        }
+        self.choose();
+        while self.next < self.groups.len() || self.in_flight.count > 0 {
+            self.submit();
+            if self.in_flight.count == 0 {
                 // No memory is free, or the span is long: read on this thread, with memory of its
                 // own.
-                self.read_each(next, 0, receive);
-                next += 1;
+                self.read_each(self.next, 0, &mut receive);
+                self.next += 1;
                 continue;
             }
-            let completed = match first.is_awaited().then(|| requests.begin_and_reap()).flatten() {
-                Some(completed) => {
-                    // It did not have to wait, so it says nothing about the device.
-                    first = FirstRead::Completed;
-                    completed
-                }
-                None => requests.wait(),
-            };
-            in_flight.end();
-            if let Some(duration_ns) = first.completed() {
-                foreground.record_first_of_batch(completed.buffer.len() as u64, duration_ns);
-            }
-            self.deliver(&completed, receive);
+            let completed = self.wait();
+            self.deliver(&completed, &mut receive);
         }
+    }
+
+    /// Chooses how to make the requests, unless some have begun.
+    fn choose(&mut self) {
+        let several = self.groups.len() > 1;
+        let Some(first) = self.groups.first().filter(|_| self.next == 0) else { return };
+        let file = Arc::clone(&self.span(first.spans.start).file);
+        self.requests.choose(&*file, several, None);
+        if several && matches!(self.requests, Requests::Caller(_)) {
+            self.requests.choose(&*file, several, self.reads.workers());
+        }
+        self.in_flight.is_limited = !matches!(self.requests, Requests::Caller(_));
+    }
+
+    /// Submits the next requests, as many as may be in flight and have memory.
+    fn submit(&mut self) {
+        let depth = self.in_flight.depth(self.groups.len() - self.next);
+        while self.next < self.groups.len() && self.in_flight.count < depth {
+            let request = self.request(self.next, self.in_flight.is_limited);
+            let is_possible = request.length <= REQUEST_MAX;
+            let buffer = is_possible.then(|| self.reads.buffers.try_acquire(request.length));
+            let Some(Ok(buffer)) = buffer else { return };
+            if self.in_flight.is_limited {
+                self.first.submitted();
+            }
+            self.requests.submit(request, buffer);
+            self.in_flight.begin();
+            self.next += 1;
+        }
+    }
+
+    /// Waits for a request.
+    fn wait(&mut self) -> CompletedRead {
+        let completed = match self.first.is_awaited().then(|| self.requests.begin_and_reap()) {
+            Some(Some(completed)) => {
+                // It did not have to wait, so it says nothing about the device.
+                self.first = FirstRead::Completed;
+                completed
+            }
+            _ => self.requests.wait(),
+        };
+        self.in_flight.end();
+        if let Some(duration_ns) = self.first.completed() {
+            let bytes = completed.buffer.len() as u64;
+            self.reads.foreground.record_first_of_batch(bytes, duration_ns);
+        }
+        completed
     }
 
     fn span(&self, place: usize) -> &Span {
@@ -346,6 +409,12 @@ fn group(spans: &[Span], order: &[usize]) -> Vec<Group> {
         }
     }
     groups
+}
+
+impl fmt::Debug for Together<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Together").field("spans", &self.spans).finish_non_exhaustive()
+    }
 }
 
 impl fmt::Debug for ReadsInFlight {

@@ -195,7 +195,7 @@ impl DbIterator {
         let comparator = source.tables().comparator().clone();
         let mut merged = MergingIterator::new(comparator.clone(), leaves);
         if options.async_io {
-            merged.read_together(*profile);
+            merged.read_together(*profile, Arc::clone(source.tables().context()));
         }
         let equates_different_bytes = comparator.equates_different_bytes();
         let mut view = View {

@@ -38,7 +38,7 @@ pub(crate) use access::{
 pub(crate) use fetch::BlockFile;
 pub(crate) use get::{GetCursors, PassedFilter};
 pub(crate) use index::compare_to;
-pub(crate) use load_together::{Wanted, load_together};
+pub(crate) use load_together::{LoadTogether, Wanted, load_together};
 pub(crate) use open::TableIdentity;
 
 /// Size of the cache of index and filter partitions of tables that are read outside a database, in

@@ -151,8 +151,8 @@ impl SstFileWriter {
         self
     }
 
-    /// Starts a table. An existing file or symbolic link is replaced. A database into which that file
-    /// was ingested by a hard link keeps it.
+    /// Starts a table. An existing file or symbolic link is replaced. A database into which that
+    /// file was ingested by a hard link keeps it.
     ///
     /// # Errors
     /// Invalid argument, while another table is open; not supported, for an unsupported

@@ -9,9 +9,9 @@
 //! A file that existing snapshots must not see also gets that number. A file that hides nothing
 //! keeps sequence number 0.
 //!
-//! If files overlap each other, they are divided into batches: a file that reaches into the key range
-//! from the smallest to the largest key of the current batch begins the next one. Each batch is newer
-//! than the previous batch, and goes to shallower levels.
+//! If files overlap each other, they are divided into batches: a file that reaches into the key
+//! range from the smallest to the largest key of the current batch begins the next one. Each batch
+//! is newer than the previous batch, and goes to shallower levels.
 //!
 //! Source: `AssignLevelAndSeqnoForIngestedFile` in `db/external_sst_file_ingestion_job.cc`.
 

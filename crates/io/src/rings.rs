@@ -4,8 +4,8 @@
 //! read from a fast device. So rings are kept for reuse. Each open ring is
 //! [reserved](DescriptorBudget::reserve) in the budget of the pool.
 //!
-//! Whoever keeps a ring for a long time lends it ([`Lender`]): if no ring is idle, the pool takes
-//! back one that has no request in flight, before it opens another one.
+//! Whoever keeps a ring for a long time lends it ([`Lender`]): if no ring is idle and a few are
+//! open, the pool takes back one that has no request in flight, before it opens another one.
 //!
 //! `TAILWATER_IO_URING=off` in the environment disables io_uring in all pools.
 
@@ -26,6 +26,11 @@ const ENTRIES: u32 = 64;
 
 /// Maximum number of rings of a pool that are open at the same time.
 const RINGS_MAX: usize = 32;
+
+/// Number of rings that the pool opens before it takes back those that are lent. Up to so many
+/// streams that are read in turn keep their rings; otherwise, each would take the ring of a stream
+/// that needs it next. It is enough for a few scans at a time, and costs few descriptors.
+const FEW: usize = 4;
 
 /// Environment variable. The value `off` disables io_uring.
 const SWITCH: &str = "TAILWATER_IO_URING";
@@ -111,8 +116,10 @@ impl Rings {
         if let Some(ring) = state.idle.pop() {
             return Some(PooledRing { ring: Some(ring), pool: Arc::clone(self) });
         }
-        // Before another ring is opened: so streams that are seldom read share a few rings.
-        if let Some(ring) = state.take_back() {
+        // Before yet another ring is opened: so streams that are seldom read share a few rings.
+        if state.open >= FEW
+            && let Some(ring) = state.take_back()
+        {
             return Some(ring);
         }
         if state.open == RINGS_MAX {
@@ -127,8 +134,9 @@ impl Rings {
                 Some(PooledRing { ring: Some(ring), pool: Arc::clone(self) })
             }
             Err(_) => {
-                self.state.lock().open -= 1;
-                None
+                let mut state = self.state.lock();
+                state.open -= 1;
+                state.take_back()
             }
         }
     }

@@ -5,17 +5,18 @@
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tailwater_io::buffer::BufferPool;
+use tailwater_io::clock::Clock;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::rings::Rings;
 use tailwater_io::stream::{ReaderOptions, RequestPath, SequentialReader, Workers};
 use tailwater_io::{
-    Create, DescriptorBudget, IoMode, Operation, Purpose, ReadFile, ReadTime, Result, RingAccess,
-    Storage,
+    Create, DescriptorBudget, Foreground, IoMode, Operation, Purpose, ReadFile, ReadTime, Result,
+    RingAccess, Storage,
 };
 
 const READ: Purpose = Purpose::CompactionRead;
@@ -42,8 +43,12 @@ struct Elsewhere {
 
 impl Elsewhere {
     fn new(bytes: &[u8], descriptor: impl Into<OwnedFd>) -> Arc<Self> {
+        Self::with(bytes, descriptor, Rings::new(&DescriptorBudget::new(100)))
+    }
+
+    fn with(bytes: &[u8], descriptor: impl Into<OwnedFd>, rings: Arc<Rings>) -> Arc<Self> {
         let (plainly, by_ring) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (descriptor, rings) = (descriptor.into(), Rings::new(&DescriptorBudget::new(100)));
+        let descriptor = descriptor.into();
         Arc::new(Self { bytes: bytes.to_vec(), descriptor, rings, plainly, by_ring })
     }
 
@@ -255,4 +260,123 @@ fn a_stream_can_be_restarted_by_another_thread_with_requests_in_flight() {
     assert!(reader.read(1, 50_000).unwrap() == &bytes[1..]);
     drop(reader);
     assert_eq!(pool.in_use(), 0);
+}
+
+#[test]
+fn a_few_streams_that_are_read_in_turn_keep_their_rings() {
+    let bytes = pattern(50_000);
+    let pool = BufferPool::new(1 << 20);
+    let file = Elsewhere::new(&bytes, unnamed(&bytes));
+    let streams: Option<Vec<_>> = (0..3).map(|_| stream(&file, 3, &pool)).collect();
+    let Some(mut streams) = streams else { return };
+    for at in (0..50_000).step_by(5000) {
+        for stream in &mut streams {
+            assert!(stream.read(at, 5000).unwrap() == &bytes[at as usize..][..5000]);
+        }
+    }
+    let rings = format!("{:?}", file.rings);
+    assert!(rings.contains("open: 3, idle: 0"), "{rings}");
+    assert_eq!(file.counts(), (0, 3 * 50_000));
+}
+
+/// Streams that keep their rings, because their requests, on an empty pipe, stay in flight. As a
+/// clock, it begins another such stream when it is read, which needs a ring.
+#[derive(Debug)]
+struct Rivals {
+    file: Arc<Elsewhere>,
+    pool: BufferPool,
+    streams: Mutex<Vec<SequentialReader>>,
+    /// Number of readings of the clock until the next stream begins; 0 for none.
+    readings_left: AtomicUsize,
+    /// The end of a pipe to which a chunk is written before the next stream begins.
+    pipe: Option<Mutex<std::io::PipeWriter>>,
+}
+
+impl Rivals {
+    /// So many streams that the pool takes back rings that are lent before it opens others.
+    const FIRST: usize = 6;
+
+    /// Returns the streams, and the end of the pipe that must be closed before they end; `None` if
+    /// io_uring is not allowed.
+    fn new(pipe: Option<std::io::PipeWriter>) -> Option<(Arc<Self>, std::io::PipeWriter)> {
+        let (reading, writing) = std::io::pipe().unwrap();
+        let (file, pool) = (Elsewhere::new(&[7; 50_000], reading), BufferPool::new(1 << 20));
+        let (streams, readings_left) = (Mutex::default(), AtomicUsize::new(0));
+        let rivals = Self { file, pool, streams, readings_left, pipe: pipe.map(Mutex::new) };
+        (0..Self::FIRST).try_for_each(|_| rivals.begin())?;
+        Some((Arc::new(rivals), writing))
+    }
+
+    fn begin(&self) -> Option<()> {
+        let stream = stream(&self.file, 2, &self.pool)?;
+        self.streams.lock().unwrap().push(stream);
+        Some(())
+    }
+
+    fn count(&self) -> usize {
+        self.streams.lock().unwrap().len()
+    }
+}
+
+impl Clock for Rivals {
+    fn monotonic_ns(&self) -> u64 {
+        let left = self.readings_left.load(SeqCst);
+        self.readings_left.store(left.saturating_sub(1), SeqCst);
+        if left == 1 {
+            if let Some(pipe) = &self.pipe {
+                pipe.lock().unwrap().write_all(&[7; 4096]).unwrap();
+            }
+            self.begin().unwrap();
+        }
+        0
+    }
+
+    fn wall_us(&self) -> u64 {
+        0
+    }
+
+    fn sleep_until(&self, _deadline_ns: u64) {}
+}
+
+/// Regression test: if the pool took a stream's ring back after the stream had chosen it and before
+/// the first request, the stream made its requests one by one to the end of its span.
+#[test]
+fn a_ring_is_not_taken_back_before_the_first_request() {
+    let Some((rivals, pipe)) = Rivals::new(None) else { return };
+    let bytes = pattern(20 * 4096);
+    let rings = Arc::clone(&rivals.file.rings);
+    let file = Elsewhere::with(&bytes, unnamed(&bytes), rings);
+    let Some(mut reader) = stream(&file, 3, &rivals.pool) else { return };
+    assert!(reader.read(0, 100_000).unwrap() == bytes);
+    reader.give_way_to(Arc::new(Foreground::new(rivals.clone())));
+    rivals.readings_left.store(1, SeqCst);
+    reader.restart(file.clone(), 0..100_000).unwrap();
+    assert_eq!(rivals.count(), Rivals::FIRST + 1);
+    assert!(reader.read(0, 100_000).unwrap() == bytes);
+    assert_eq!(file.counts(), (0, 2 * bytes.len() as u64));
+    drop(pipe);
+}
+
+/// Like the test before, with a ring that had one request in flight when the stream went on. The
+/// request completes before the next ones are submitted.
+#[test]
+fn a_ring_is_not_taken_back_after_its_last_request() {
+    let (reading, writing) = std::io::pipe().unwrap();
+    let mut to_pipe = writing.try_clone().unwrap();
+    let Some((rivals, pipe)) = Rivals::new(Some(writing)) else { return };
+    let bytes = [7; 5 * 4096];
+    let file = Elsewhere::with(&bytes, reading, Arc::clone(&rivals.file.rings));
+    let Some(mut reader) = stream(&file, 3, &rivals.pool) else { return };
+    to_pipe.write_all(&bytes[..3 * 4096]).unwrap();
+    assert!(reader.read(0, 4096).unwrap() == &bytes[..4096]);
+    // Two chunks have arrived, and the fourth is in flight. The clock is read twice: before and
+    // after the stream takes the second chunk.
+    reader.give_way_to(Arc::new(Foreground::new(rivals.clone())));
+    rivals.readings_left.store(2, SeqCst);
+    assert!(reader.read(4096, 4096).unwrap() == &bytes[..4096]);
+    assert_eq!(rivals.count(), Rivals::FIRST + 1);
+    to_pipe.write_all(&bytes[..4096]).unwrap();
+    assert!(reader.read(2 * 4096, 5 * 4096).unwrap() == &bytes[..3 * 4096]);
+    assert_eq!(file.counts(), (0, bytes.len() as u64));
+    drop(pipe);
 }

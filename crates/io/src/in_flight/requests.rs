@@ -64,8 +64,17 @@ impl Requests {
         }
     }
 
-    /// Lets the pool of rings take the ring back while nothing is in flight. Then [`Self::choose`]
-    /// must be called before each request that is submitted while nothing is in flight.
+    /// Keeps the ring, if there is one, from being taken back by its pool. It may have been taken
+    /// back before, but only while nothing was in flight.
+    pub(crate) fn hold_ring(&self) {
+        if let Self::Ring(ring) = self {
+            ring.hold();
+        }
+    }
+
+    /// Lets the pool of rings take the ring back while nothing is in flight. Before the next
+    /// request, [`Self::hold_ring`] must be called, and then, if nothing is in flight,
+    /// [`Self::choose`]. A ring that was just chosen is held.
     pub(crate) fn lend_ring(&mut self) {
         if let Self::Ring(ring) = self {
             ring.lend();
@@ -149,9 +158,7 @@ impl Requests {
                 taken
             }
             Self::Threads(threads) => threads.take_back(number),
-            // No request can be taken back: the kernel may have begun every request that was
-            // submitted to the ring.
-            Self::Ring(_) => Vec::new(),
+            Self::Ring(ring) => ring.take_back(number),
         }
     }
 }

@@ -185,6 +185,8 @@ impl SequentialReader {
         let end = span.end.min(file.length()?);
         let alignment = file.alignment();
         self.choose_path();
+        // So that no ring stays held if the next step fails.
+        self.requests.lend_ring();
         self.fit_buffers(alignment)?;
         let span = span.start.min(end)..end;
         let plan = Plan::new(span, self.request_bytes, alignment);
@@ -381,7 +383,16 @@ impl SequentialReader {
     /// allow another one. If `needed`, the caller waits for the next request. Then one request in
     /// flight is allowed regardless of the target and the limiter.
     fn request_ahead(&mut self, needed: bool) {
+        // The pool must not take the ring back between the look at what is in flight and the
+        // requests: these would then be made one by one, without a ring.
+        self.requests.hold_ring();
         self.collect_ended();
+        self.submit_ahead(needed);
+        self.requests.lend_ring();
+    }
+
+    /// Submits requests as [`Self::request_ahead`] describes. A ring must be held.
+    fn submit_ahead(&mut self, needed: bool) {
         if self.free.is_empty() || self.next >= self.source.plan.count() {
             return;
         }
@@ -411,7 +422,6 @@ impl SequentialReader {
     /// have taken the stream's ring back.
     fn choose_path(&mut self) {
         self.requests.choose(&*self.source.file, self.several, self.workers.as_ref());
-        self.requests.lend_ring();
     }
 
     /// Quiesces the stream: cancels or waits for all requests, and frees every buffer.

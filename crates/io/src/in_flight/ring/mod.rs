@@ -13,7 +13,8 @@
 //! # Lending
 //! A stream that is not read for a long time would keep its ring as long. So a stream lends its
 //! ring: when the pool needs one, and no request of the stream is in flight, the pool takes the
-//! ring back ([`Lender`]). The results of completed requests stay with the stream.
+//! ring back ([`Lender`]). The results of completed requests stay with the stream. While the stream
+//! chooses how to make requests and submits them, it holds the ring: the pool cannot take it.
 //!
 //! # Refusals
 //! A kernel may stop accepting requests, because a system call filter installed later forbids
@@ -61,23 +62,32 @@ const REST: Duration = Duration::from_millis(1);
 /// for them.
 #[derive(Debug)]
 pub(crate) struct RingRequests {
-    /// The requests. The pool refers to them, too, while the ring is lent.
+    /// The requests. The pool refers to them, too, once the ring has been lent.
     queue: Arc<Mutex<RingQueue>>,
-    is_lent: bool,
+    /// Whether the pool knows that the ring is lent at times.
+    is_known: bool,
 }
 
 impl RingRequests {
     pub(super) fn new(ring: PooledRing) -> Self {
-        Self { queue: Arc::new(Mutex::new(RingQueue::new(ring))), is_lent: false }
+        Self { queue: Arc::new(Mutex::new(RingQueue::new(ring))), is_known: false }
+    }
+
+    /// From now on, the pool cannot take the ring back. It may have done so before.
+    pub(super) fn hold(&self) {
+        self.queue.lock().is_held = true;
     }
 
     /// Lets the pool take the ring back while no request is in flight.
     pub(super) fn lend(&mut self) {
-        if std::mem::replace(&mut self.is_lent, true) {
-            return;
-        }
-        let pool = self.queue.lock().ring.as_ref().map(|ring| Arc::clone(ring.pool()));
-        if let Some(pool) = pool {
+        let pool = {
+            let mut queue = self.queue.lock();
+            queue.is_held = false;
+            queue.ring.as_ref().map(|ring| Arc::clone(ring.pool()))
+        };
+        if let Some(pool) = pool
+            && !std::mem::replace(&mut self.is_known, true)
+        {
             let queue: Arc<dyn Lender> = Arc::clone(&self.queue) as _;
             pool.add_lender(&queue);
         }
@@ -112,6 +122,12 @@ impl RingRequests {
     pub(super) fn wait(&self) -> CompletedRead {
         self.queue.lock().wait()
     }
+
+    /// Cancels the requests with a number below `number` that the kernel has not accepted, and
+    /// returns their buffers. Other requests cannot be cancelled: the kernel may have begun them.
+    pub(super) fn take_back(&self, number: u64) -> Vec<PooledBuffer> {
+        self.queue.lock().cancel_left(number)
+    }
 }
 
 impl Drop for RingRequests {
@@ -133,6 +149,8 @@ struct RingQueue {
     /// The ring; `None` after the pool has taken it back. Dropping `self` returns it to its pool,
     /// or closes it if it was given up.
     ring: Option<PooledRing>,
+    /// Whether the pool cannot take the ring back.
+    is_held: bool,
     /// The submitted requests, by their numbers, which are assigned in the order of submission.
     pending: BTreeMap<u64, PendingRequest>,
     next_number: u64,
@@ -160,6 +178,7 @@ impl RingQueue {
     fn new(ring: PooledRing) -> Self {
         Self {
             ring: Some(ring),
+            is_held: true,
             pending: BTreeMap::new(),
             next_number: 0,
             done: VecDeque::new(),
@@ -174,10 +193,22 @@ impl RingQueue {
         !self.is_given_up && self.ring.as_ref().is_some_and(|ring| Arc::ptr_eq(ring.pool(), rings))
     }
 
-    /// Removes and returns the ring, if no request is in flight.
+    /// Removes and returns the ring, if it is not held and no request is in flight.
     fn take_idle_ring(&mut self) -> Option<PooledRing> {
+        if self.is_held || self.is_given_up {
+            return None;
+        }
         self.reap();
-        if self.pending.is_empty() && !self.is_given_up { self.ring.take() } else { None }
+        if self.pending.is_empty() { self.ring.take() } else { None }
+    }
+
+    /// Removes the requests of `left` with a number below `number`, and returns their buffers.
+    fn cancel_left(&mut self, number: u64) -> Vec<PooledBuffer> {
+        let (taken, left): (VecDeque<_>, VecDeque<_>) = std::mem::take(&mut self.left)
+            .into_iter()
+            .partition(|pending| pending.request.number < number);
+        self.left = left;
+        taken.into_iter().map(|pending| pending.buffer).collect()
     }
 
     /// Adds a request to the submission queue. If its file has no descriptor

@@ -159,3 +159,20 @@ fn a_request_that_never_ends_fails_and_the_kernel_keeps_its_buffer() {
     assert_eq!(scene.pool.in_use(), REQUEST, "the buffer of the other request is not returned");
     drop(scene.writing);
 }
+
+#[test]
+fn requests_that_the_kernel_has_not_accepted_can_be_taken_back() {
+    let Some(mut scene) = Scene::new() else { return };
+    scene.submit(0);
+    break_ring(&scene.ring);
+    for index in 1..5 {
+        scene.submit(index);
+    }
+    assert_eq!((scene.ring.pending.len(), scene.ring.left.len()), (1, 4));
+    assert_eq!(scene.ring.cancel_left(4).len(), 3, "all but those in flight and from 4 on");
+    assert_eq!(scene.pool.in_use(), 2 * REQUEST);
+    assert_eq!(rustix::io::write(&scene.writing, &[7; 2 * REQUEST]).unwrap(), 2 * REQUEST);
+    let mut numbers = [scene.ring.wait().number, scene.ring.wait().number];
+    numbers.sort_unstable();
+    assert_eq!(numbers, [0, 4]);
+}

@@ -12,8 +12,8 @@ use tailwater_io::in_flight::ReadsInFlight;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Purpose, Storage};
 
-use crate::blob::BlobReader;
 use crate::blob::reader::BlobRecord;
+use crate::blob::{BlobReader, PackedValue};
 use crate::error::{Error, ErrorKind, Result};
 use crate::io_modes::IoModes;
 use crate::table::{OpenBudget, OpenPermit};
@@ -144,37 +144,43 @@ impl BlobCache {
     }
 
     /// Reads the values of several keys, each given with its encoded blob index, together. Stops
-    /// before the first value, other than the first of all, whose record does not fit into the
-    /// memory of `in_flight` together with those before it. Returns the results in order.
+    /// before the first value, other than the first of all, whose record
+    ///
+    /// - does not fit into the memory of `in_flight` together with those before it,
+    /// - is in one more file than may be open, or
+    /// - cannot be found, for example because there is no descriptor for its file beside those of
+    ///   the records before it.
+    ///
+    /// Returns the results in order.
     pub(crate) fn read_together<'k>(
         &self,
         wanted: impl Iterator<Item = (&'k [u8], &'k [u8])>,
         in_flight: &ReadsInFlight,
         purpose: Purpose,
-    ) -> VecDeque<Result<Vec<u8>>> {
-        let (mut results, mut records, mut spans) = (VecDeque::new(), Vec::new(), Vec::new());
-        let memory_bytes = in_flight.buffers().limit() as u64;
-        let mut bytes = 0_u64;
+    ) -> VecDeque<Result<PackedValue>> {
+        let mut room = Room::new(in_flight.buffers().limit() as u64, self.open_max());
+        let mut records = Vec::new();
         for (user_key, index) in wanted {
-            let located = location_of(user_key, index);
-            bytes = bytes.saturating_add(located.as_ref().map_or(0, |location| location.size));
-            if bytes > memory_bytes && !results.is_empty() {
-                break;
-            }
-            match located.and_then(|location| self.record(user_key, location, purpose)) {
-                Ok(record) => {
-                    spans.push(record.span());
-                    records.push((results.len(), record));
-                    results.push_back(Ok(Vec::new()));
-                }
-                Err(error) => results.push_back(Err(error)),
+            let record = match location_of(user_key, index) {
+                Ok(location) if !room.add(&location) => break,
+                Ok(location) => self.record(user_key, location, purpose),
+                Err(error) => Err(error),
+            };
+            match record {
+                Ok(record) => records.push(record),
+                Err(error) if records.is_empty() => return VecDeque::from([Err(error)]),
+                // The next call begins with this value.
+                Err(_) => break,
             }
         }
+        let spans: Vec<_> = records.iter().map(BlobRecord::span).collect();
+        let mut values: VecDeque<_> = records.iter().map(|_| None).collect();
         in_flight.read_together(&spans, purpose, |at, read| {
-            let (place, record) = &records[at];
-            results[*place] = read.map_err(Error::from).and_then(|bytes| record.unpack(bytes));
+            let value = read.map_err(Error::from).and_then(|bytes| records[at].packed_value(bytes));
+            values[at] = Some(value);
         });
-        results
+        let read = |value: Option<_>| value.unwrap_or_else(|| unreachable!("each span is read"));
+        values.into_iter().map(read).collect()
     }
 
     /// Returns the record of `user_key` at a location.
@@ -215,6 +221,34 @@ impl BlobCache {
     }
 }
 
+/// What the records that are read together may use: the first one anything, those after it only
+/// what the ones before leave.
+struct Room {
+    bytes_left: u64,
+    files_max: usize,
+    /// The numbers of the files with the records so far.
+    files: Vec<u64>,
+}
+
+impl Room {
+    fn new(bytes: u64, files_max: usize) -> Self {
+        Self { bytes_left: bytes, files_max, files: Vec::new() }
+    }
+
+    /// Adds a record; returns whether there is room for it.
+    fn add(&mut self, location: &BlobLocation) -> bool {
+        let is_first = self.files.is_empty();
+        let is_open = self.files.contains(&location.file_number);
+        let has_room =
+            location.size <= self.bytes_left && (is_open || self.files.len() < self.files_max);
+        if !is_open {
+            self.files.push(location.file_number);
+        }
+        self.bytes_left = self.bytes_left.saturating_sub(location.size);
+        is_first || has_room
+    }
+}
+
 /// Returns the location that an encoded blob index gives.
 fn location_of(user_key: &[u8], index: &[u8]) -> Result<BlobLocation> {
     let index = BlobIndex::decode(index).map_err(|error| {
@@ -226,3 +260,6 @@ fn location_of(user_key: &[u8], index: &[u8]) -> Result<BlobLocation> {
         BlobIndex::Blob(location) => Ok(location),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,4 +8,4 @@ mod cache;
 mod reader;
 
 pub(crate) use cache::{BlobCache, OpenBlobFiles};
-pub(crate) use reader::BlobReader;
+pub(crate) use reader::{BlobReader, PackedValue};

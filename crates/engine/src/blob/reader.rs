@@ -1,5 +1,6 @@
 //! One open blob file, and its records.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::blob::{
@@ -16,6 +17,8 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(crate) struct BlobReader {
     file: Arc<dyn ReadFile>,
+    /// The file's path. Values that were read keep it, but not the file.
+    path: Arc<Path>,
     length: u64,
     header: BlobFileHeader,
 }
@@ -40,7 +43,8 @@ impl BlobReader {
             let message = "the header has an expiration range, but nothing in the file expires";
             return Err(Error::corruption_at(file.path(), 0, message));
         }
-        Ok(Self { file, length, header })
+        let path = Arc::from(file.path());
+        Ok(Self { file, path, length, header })
     }
 
     /// Returns the file's header.
@@ -63,7 +67,7 @@ impl BlobReader {
         user_key: &'k [u8],
         location: BlobLocation,
     ) -> Result<BlobRecord<'k>> {
-        let path = self.file.path();
+        let path = &self.path;
         let start = location
             .record_offset(user_key.len(), self.length)
             .map_err(|error| Error::decoding(path, location.offset, error))?;
@@ -103,21 +107,39 @@ impl BlobRecord<'_> {
     /// Reads the record and returns its value.
     ///
     /// # Errors
-    /// Those of [`Self::unpack`], and of the read.
+    /// Those of [`Self::value`] and [`PackedValue::unpack`], and of the read.
     pub(crate) fn read(&self, purpose: Purpose) -> Result<Vec<u8>> {
         let length = self.length();
         let mut buffer = AlignedBuffer::with_capacity(length);
-        self.unpack(self.reader.file.read_span(&mut buffer, self.start, length, purpose)?)
+        let bytes = self.reader.file.read_span(&mut buffer, self.start, length, purpose)?;
+        let value = self.value(bytes)?;
+        match self.location.compression {
+            Compression::None => Ok(value.to_vec()),
+            compression => decompress(compression, value, &self.reader.path, self.start),
+        }
     }
 
-    /// Returns the value in the bytes of the record's span.
+    /// Returns a copy of the value in the bytes of the record's span, as it is stored.
+    ///
+    /// # Errors
+    /// Those of [`Self::value`].
+    pub(crate) fn packed_value(&self, bytes: &[u8]) -> Result<PackedValue> {
+        Ok(PackedValue {
+            bytes: self.value(bytes)?.to_vec(),
+            compression: self.location.compression,
+            path: Arc::clone(&self.reader.path),
+            start: self.start,
+        })
+    }
+
+    /// Returns the value in the bytes of the record's span, as it is stored.
     ///
     /// # Errors
     /// Corruption, if the record belongs to another key, ends early, or a checksum does not match.
-    pub(crate) fn unpack(&self, bytes: &[u8]) -> Result<Vec<u8>> {
-        let Self { reader, user_key, location, start } = self;
-        let damaged = |error| Error::decoding(reader.file.path(), *start, error);
-        let wrong = |message: String| Error::corruption_at(reader.file.path(), *start, message);
+    fn value<'b>(&self, bytes: &'b [u8]) -> Result<&'b [u8]> {
+        let Self { reader, user_key, start, .. } = self;
+        let damaged = |error| Error::decoding(&reader.path, *start, error);
+        let wrong = |message: String| Error::corruption_at(&reader.path, *start, message);
         let length = self.length();
         if bytes.len() < length {
             let count = bytes.len();
@@ -136,13 +158,45 @@ impl BlobRecord<'_> {
             )));
         }
         header.verify(key, value).map_err(damaged)?;
-        if location.compression == Compression::None {
-            return Ok(value.to_vec());
-        }
-        let mut output = Vec::new();
-        Decompressor::new()
-            .decompress(location.compression, value, None, &mut output)
-            .map_err(damaged)?;
-        Ok(output)
+        Ok(value)
     }
+}
+
+/// A value that was read and whose record was checked. It is as it was in the blob file, so it may
+/// be compressed.
+#[derive(Debug)]
+pub(crate) struct PackedValue {
+    bytes: Vec<u8>,
+    compression: Compression,
+    path: Arc<Path>,
+    /// Offset of the record in the file.
+    start: u64,
+}
+
+impl PackedValue {
+    /// Returns the length of the value as it is stored, in bytes.
+    #[cfg(test)]
+    pub(super) fn stored_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns the value.
+    ///
+    /// # Errors
+    /// Corruption, if the value cannot be decompressed.
+    pub(crate) fn unpack(self) -> Result<Vec<u8>> {
+        match self.compression {
+            Compression::None => Ok(self.bytes),
+            compression => decompress(compression, &self.bytes, &self.path, self.start),
+        }
+    }
+}
+
+/// Decompresses the value of the record at offset `start` of a blob file.
+fn decompress(compression: Compression, value: &[u8], path: &Path, start: u64) -> Result<Vec<u8>> {
+    let mut output = Vec::new();
+    Decompressor::new()
+        .decompress(compression, value, None, &mut output)
+        .map_err(|error| Error::decoding(path, start, error))?;
+    Ok(output)
 }

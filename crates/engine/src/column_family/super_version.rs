@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tailwater_io::Purpose;
 
-use crate::blob::BlobCache;
+use crate::blob::{BlobCache, PackedValue};
 use crate::column_family::{FamilyReaders, FamilySettings};
 use crate::error::Result;
 use crate::memtable::MemTable;
@@ -112,7 +112,7 @@ impl SuperVersion {
     pub(crate) fn read_blobs<'k>(
         &self,
         wanted: impl Iterator<Item = (&'k [u8], &'k [u8])>,
-    ) -> VecDeque<Result<Vec<u8>>> {
+    ) -> VecDeque<Result<PackedValue>> {
         let FamilyReaders { tables, blobs, .. } = &*self.settings.readers;
         blobs.read_together(wanted, &tables.context().in_flight, Purpose::UserBlobRead)
     }

@@ -3,15 +3,17 @@
 use std::collections::VecDeque;
 
 use super::batch::Sought;
+use crate::blob::PackedValue;
 use crate::column_family::SuperVersion;
 use crate::error::Result;
 use crate::table::Sink;
 
 /// Values of the next keys of a batch, read together from blob files. If there is not enough memory
-/// for all of them, they are read in several parts.
+/// for all of them, or they are in too many files, they are read in several parts. Each value is
+/// decompressed when it is taken, so that no more than one uses more memory than in its file.
 #[derive(Debug, Default)]
 pub(super) struct Blobs {
-    values: VecDeque<Result<Vec<u8>>>,
+    values: VecDeque<Result<PackedValue>>,
 }
 
 impl Blobs {
@@ -27,7 +29,7 @@ impl Blobs {
     /// Removes and returns the value of the first key whose value is in a blob file.
     pub(super) fn take(&mut self) -> Result<Vec<u8>> {
         match self.values.pop_front() {
-            Some(value) => value,
+            Some(value) => value.and_then(PackedValue::unpack),
             None => unreachable!("the value of the first key was read"),
         }
     }

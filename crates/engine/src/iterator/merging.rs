@@ -264,6 +264,8 @@ impl MergingIterator {
         let mut loads = LoadTogether::new(context, profile);
         let mut loading = Vec::new();
         for (at, leaf) in leaves.iter_mut().enumerate() {
+            // What was prepared for an earlier seek that panicked is for another target.
+            leaf.drop_prepared();
             if let Some(block) = leaf.prepare(to) {
                 loads.add(block);
                 loading.push(at);

@@ -1,6 +1,7 @@
 //! A storage that records which reads are in flight together.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tailwater_io::sim::SimStorage;
@@ -11,6 +12,8 @@ use tailwater_io::{IoMode, Purpose, ReadFile, Result, Storage};
 pub(crate) struct Recorder {
     pub(crate) disk: SimStorage,
     waiting: Arc<Mutex<Vec<Waiting>>>,
+    /// Number of reads until one panics, that one included; 0 for none.
+    reads_left: Arc<AtomicUsize>,
 }
 
 /// A request that a thread made while it had several.
@@ -25,11 +28,17 @@ struct Waiting {
 struct RecordedFile {
     file: Arc<dyn ReadFile>,
     waiting: Arc<Mutex<Vec<Waiting>>>,
+    reads_left: Arc<AtomicUsize>,
 }
 
 impl Recorder {
     pub(crate) fn new(disk: SimStorage) -> Self {
-        Self { disk, waiting: Arc::default() }
+        Self { disk, waiting: Arc::default(), reads_left: Arc::default() }
+    }
+
+    /// Makes one read panic, after `count` others.
+    pub(crate) fn panic_after(&self, count: usize) {
+        self.reads_left.store(count + 1, Ordering::Relaxed);
     }
 
     /// Calls `work`. Returns the sizes of the batches of reads that were in flight together
@@ -61,12 +70,16 @@ impl Storage for Recorder {
 
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
         let file = self.disk.open(path, mode, purpose)?;
-        Ok(Arc::new(RecordedFile { file, waiting: Arc::clone(&self.waiting) }))
+        let (waiting, reads_left) = (Arc::clone(&self.waiting), Arc::clone(&self.reads_left));
+        Ok(Arc::new(RecordedFile { file, waiting, reads_left }))
     }
 }
 
 impl ReadFile for RecordedFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
+        let left = self.reads_left.load(Ordering::Relaxed);
+        self.reads_left.store(left.saturating_sub(1), Ordering::Relaxed);
+        assert_ne!(left, 1, "a read that the test makes panic");
         self.file.read_at(buffer, offset, purpose)
     }
 

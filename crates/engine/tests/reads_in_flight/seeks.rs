@@ -1,5 +1,6 @@
 //! Seeks with `async_io` when neither indexes, nor filters, nor data are in memory.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,14 +20,19 @@ const ENTRIES: u32 = 2000;
 const COLD: &str = "block_based_table_factory={block_cache=1k;cache_index_and_filter_blocks=true;\
                     pin_top_level_index_and_filter=false}";
 
-/// Returns a database with overlapping tables of level 0.
-fn overlapping(recorder: &Recorder, more: &str) -> Db {
+/// Returns a new database.
+fn open(recorder: &Recorder, more: &str) -> Db {
     let mut options = OpenOptions::with_storage(Arc::new(recorder.clone()));
     let text = "create_if_missing=true;compression=kNoCompression;disable_auto_compactions=true;\
                 block_based_table_factory={block_size=1024;filter_policy=bloomfilter:10:false}";
     options.set_from_string(&format!("{text};{COLD};{more}")).expect("options");
     options.set_inline_background(true);
-    let db = Db::open(Path::new("/db"), &options).expect("a database");
+    Db::open(Path::new("/db"), &options).expect("a database")
+}
+
+/// Returns a database with overlapping tables of level 0.
+fn overlapping(recorder: &Recorder, more: &str) -> Db {
+    let db = open(recorder, more);
     for table in 0..TABLES {
         for number in (table..ENTRIES).step_by(TABLES as usize) {
             db.put(key(number), vec![b'x'; 100]).expect("a put");
@@ -187,6 +193,34 @@ fn a_failed_seek_leaves_nothing_prepared() {
         check_turns(&scene, &mut iterator, rng);
     }
     assert!(failed > 0);
+}
+
+/// Regression test: what was prepared for a seek that panicked was used by the next seek, if blocks
+/// that this one needed could not be read. Then it passed over keys.
+#[test]
+fn a_seek_that_panicked_leaves_nothing_prepared() {
+    let recorder = Recorder::new(SimStorage::new(1));
+    let db = open(&recorder, "prefix_extractor=rocksdb.FixedPrefix.3");
+    for keys in [["aaa1", "bbb1"], ["bbb0", "bbb2"]] {
+        for key in keys {
+            db.put(key, "value").expect("a put");
+        }
+        db.flush().expect("a flush");
+    }
+    let options = ReadOptions::new().with_async_io(true).with_fill_cache(false);
+    for failing in 0..4 {
+        let mut iterator = db.raw_iterator_opt(&options).expect("an iterator");
+        // The filters of both tables are read, and that of the second one excludes the target. Then
+        // the index of the first one cannot be read.
+        recorder.panic_after(2);
+        let sought = catch_unwind(AssertUnwindSafe(|| iterator.seek("aaa")));
+        assert!(sought.is_err() && !iterator.valid());
+        let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Read).at(failing);
+        recorder.disk.set_faults(FaultPlan::none().with(rule));
+        let sought = iterator.seek("bbb");
+        recorder.disk.set_faults(FaultPlan::none());
+        assert!(sought.is_err() || iterator.key() == b"bbb0", "{:?}", iterator.item());
+    }
 }
 
 fn seek_anywhere(iterator: &mut DbIterator, rng: &mut Rng) -> tailwater::Result<()> {

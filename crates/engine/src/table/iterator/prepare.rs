@@ -6,6 +6,7 @@
 //! round, every table returns the one block that it lacks, and the caller loads the blocks of all
 //! tables together and hands them over. No block is read that the seek alone would not read.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use tailwater_format::key;
@@ -48,14 +49,17 @@ pub(super) enum Prepared {
 #[derive(Default)]
 pub(super) struct Preparation {
     prepared: Option<Prepared>,
-    /// The index and filter blocks that were handed over. They are kept until the seek is prepared:
-    /// a cache may not keep them as long.
-    handed: Vec<(BlockHandle, Arc<Cached<Block>>)>,
+    known: KnownBlocks,
 }
 
-/// Access to blocks in memory: those that were handed over, and those in the cache.
+/// The index and filter blocks that were handed over, or found in the cache. Those of the filter
+/// are kept until it has answered, the others until the seek is prepared: a cache may not keep them
+/// as long. Besides, a block that is needed in several rounds is looked up once.
+type KnownBlocks = Vec<(BlockHandle, Arc<Cached<Block>>)>;
+
+/// Access to blocks in memory: those that are known, and those in the cache.
 struct InMemory<'a> {
-    handed: &'a [(BlockHandle, Arc<Cached<Block>>)],
+    known: RefCell<KnownBlocks>,
     profile: &'a ReadProfile,
 }
 
@@ -68,11 +72,15 @@ impl BlockAccess for InMemory<'_> {
         handle: BlockHandle,
         kind: BlockKind,
     ) -> AccessResult<BlockRef<'a>, Self> {
-        if let Some((_, block)) = self.handed.iter().find(|(handed, _)| *handed == handle) {
-            return Ok(BlockRef::Borrowed(block));
+        let mut known = self.known.borrow_mut();
+        if let Some((_, block)) = known.iter().find(|(known, _)| *known == handle) {
+            return Ok(BlockRef::Owned(Arc::clone(block)));
         }
-        let block = table.resident(handle, kind, self.profile.purpose);
-        block.map(BlockRef::Owned).ok_or(Stop::Unreachable(Missing::Block(handle, kind)))
+        let Some(block) = table.resident(handle, kind, self.profile.purpose) else {
+            return Err(Stop::Unreachable(Missing::Block(handle, kind)));
+        };
+        known.push((handle, Arc::clone(&block)));
+        Ok(BlockRef::Owned(block))
     }
 
     fn count(&self, table: &TableReader, probe: Probe) {
@@ -101,7 +109,7 @@ impl TableIterator {
 
     /// Returns the data block of the index's current entry, if it is not in memory.
     fn data_block_to_load(&mut self) -> Option<Wanted> {
-        self.preparation.handed.clear();
+        self.preparation.known.clear();
         let handle = self.index.handle();
         if self.block.is_some() && self.handle == handle {
             return None;
@@ -120,10 +128,11 @@ impl TableIterator {
     }
 
     fn find_block_of(&mut self, to: SeekTo<'_>) -> Result<Prepared, Stop> {
-        let handed = std::mem::take(&mut self.preparation.handed);
         let profile = self.profile;
-        let found = self.find_block_with(to, &InMemory { handed: &handed, profile: &profile });
-        self.preparation.handed = handed;
+        let known = RefCell::new(std::mem::take(&mut self.preparation.known));
+        let access = InMemory { known, profile: &profile };
+        let found = self.find_block_with(to, &access);
+        self.preparation.known = access.known.into_inner();
         found
     }
 
@@ -133,6 +142,8 @@ impl TableIterator {
                 SeekTo::AtOrAfter(target) => self.may_have_prefix_of(target, access)?,
                 SeekTo::First | SeekTo::Last | SeekTo::AtOrBefore(_) => true,
             };
+            // So far, only blocks of the filter were needed.
+            access.known.borrow_mut().clear();
             let prepared = if may_have { Prepared::Passed } else { Prepared::Excluded };
             self.preparation.prepared = Some(prepared);
             if !may_have {
@@ -157,7 +168,7 @@ impl TableIterator {
         match wanted.kind {
             BlockKind::Data => self.read_ahead.hand_over(wanted.handle, block),
             BlockKind::Index | BlockKind::Filter => {
-                self.preparation.handed.push((wanted.handle, block));
+                self.preparation.known.push((wanted.handle, block));
             }
         }
     }
@@ -169,7 +180,10 @@ impl TableIterator {
 
     /// Returns what was prepared for the seek that begins.
     pub(super) fn take_prepared(&mut self) -> Option<Prepared> {
-        self.preparation.handed.clear();
+        self.preparation.known.clear();
         self.preparation.prepared.take()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! read from a fast device. So rings are kept for reuse. Each open ring is
 //! [reserved](DescriptorBudget::reserve) in the budget of the pool.
 //!
-//! Whoever keeps a ring for a long time lends it ([`Lender`]): if no ring is idle and a few are
+//! Whoever keeps a ring for a long time lends it (`Lender`): if no ring is idle and a few are
 //! open, the pool takes back one that has no request in flight, before it opens another one.
 //!
 //! `TAILWATER_IO_URING=off` in the environment disables io_uring in all pools.

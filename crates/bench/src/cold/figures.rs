@@ -1,4 +1,4 @@
-//! What is measured, and its tables.
+//! The results of the measurements, and their tables.
 
 use std::time::{Duration, Instant};
 

@@ -18,7 +18,7 @@ pub(super) struct Row<'d> {
     pub(super) work: Work<'d>,
 }
 
-/// What is measured for a row.
+/// The measurement of a row.
 #[derive(Clone, Copy)]
 pub(super) enum Work<'d> {
     /// Raw reads of blocks at random.

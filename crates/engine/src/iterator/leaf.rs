@@ -251,7 +251,7 @@ impl Leaf {
         dispatch!(self, _leaf => None, leaf => leaf.prepare(to))
     }
 
-    /// Drops what was prepared for a seek that does not follow.
+    /// Drops what [`Self::prepare`] has prepared. To be called if its seek will not be made.
     pub(crate) fn drop_prepared(&mut self) {
         dispatch!(self, _leaf => (), leaf => leaf.drop_prepared());
     }

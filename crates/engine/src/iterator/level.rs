@@ -266,7 +266,7 @@ impl LevelIterator {
         self.iterator.as_mut()?.prepare(to)
     }
 
-    /// Drops what was prepared for a seek that does not follow.
+    /// Drops what [`Self::prepare`] has prepared. To be called if its seek will not be made.
     pub(crate) fn drop_prepared(&mut self) {
         self.prepared = None;
         if let Some(iterator) = &mut self.iterator {

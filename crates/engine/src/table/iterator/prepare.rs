@@ -173,7 +173,7 @@ impl TableIterator {
         }
     }
 
-    /// Drops what was prepared for a seek that does not follow.
+    /// Drops what [`Self::prepare`] has prepared. To be called if its seek will not be made.
     pub(crate) fn drop_prepared(&mut self) {
         self.take_prepared();
     }

@@ -1,5 +1,6 @@
-//! Macros for a storage that wraps another storage. The wrapper implements some methods itself, and
-//! the macros implement the others by forwarding to the wrapped storage.
+//! Macros for a storage that wraps another storage, or a file that wraps another file. The wrapper
+//! implements some methods itself, and the macros implement the others by forwarding to what is
+//! wrapped.
 
 /// Implements methods of [`Storage`](crate::Storage) by forwarding to a field of `self`. To be used
 /// inside the `impl` block: `forward_storage!(field: rename, remove);`. With `method()?:` in place
@@ -94,6 +95,82 @@ macro_rules! forward_storage {
     (@@two_paths {$($target:tt)+} $method:ident) => {
         fn $method(&self, from: &std::path::Path, to: &std::path::Path) -> $crate::Result<()> {
             self.$($target)+.$method(from, to)
+        }
+    };
+}
+
+/// Implements methods of [`ReadFile`](crate::ReadFile) by forwarding to a field of `self`. To be
+/// used inside the `impl` block: `forward_read_file!(field: length, path);`.
+#[macro_export]
+macro_rules! forward_read_file {
+    ($field:ident: $($method:ident),+ $(,)?) => {
+        $($crate::forward_read_file!(@$method $field);)+
+    };
+    (@read_at $field:ident) => {
+        $crate::forward_read_file!(@@read $field read_at);
+    };
+    (@read_in_batch_at $field:ident) => {
+        $crate::forward_read_file!(@@read $field read_in_batch_at);
+    };
+    (@length $field:ident) => {
+        fn length(&self) -> $crate::Result<u64> {
+            self.$field.length()
+        }
+    };
+    (@path $field:ident) => {
+        fn path(&self) -> &std::path::Path {
+            self.$field.path()
+        }
+    };
+    (@mode $field:ident) => {
+        fn mode(&self) -> $crate::IoMode {
+            self.$field.mode()
+        }
+    };
+    (@alignment $field:ident) => {
+        fn alignment(&self) -> usize {
+            self.$field.alignment()
+        }
+    };
+    (@next_of_waiting $field:ident) => {
+        fn next_of_waiting(&self, waiting: usize) -> usize {
+            self.$field.next_of_waiting(waiting)
+        }
+    };
+    (@ring_access $field:ident) => {
+        fn ring_access(&self) -> Option<$crate::RingAccess<'_>> {
+            self.$field.ring_access()
+        }
+    };
+    (@was_read $field:ident) => {
+        fn was_read(
+            &self,
+            offset: u64,
+            count: usize,
+            purpose: $crate::Purpose,
+            time: $crate::ReadTime,
+        ) {
+            self.$field.was_read(offset, count, purpose, time);
+        }
+    };
+    (@advise_random $field:ident) => {
+        fn advise_random(&self) {
+            self.$field.advise_random();
+        }
+    };
+    (@resident_pages $field:ident) => {
+        fn resident_pages(&self, offset: u64, length: u64) -> Option<u64> {
+            self.$field.resident_pages(offset, length)
+        }
+    };
+    (@@read $field:ident $method:ident) => {
+        fn $method(
+            &self,
+            buffer: &mut [u8],
+            offset: u64,
+            purpose: $crate::Purpose,
+        ) -> $crate::Result<usize> {
+            self.$field.$method(buffer, offset, purpose)
         }
     };
 }

@@ -24,6 +24,7 @@ mod keys;
 mod levels;
 mod points;
 mod raw;
+mod results;
 mod rows;
 mod scans;
 mod seeks;
@@ -37,7 +38,7 @@ use tailwater_latency::experiment::Finished;
 
 use self::arguments::Part;
 use self::database::{Content, Databases};
-use self::figures::Results;
+use self::results::Results;
 use crate::store::Failure;
 
 impl ColdArguments {

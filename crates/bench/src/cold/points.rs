@@ -7,9 +7,10 @@ use tailwater_latency::numbers::{micros, rate};
 
 use super::arguments::{ColdArguments, Mode, Part};
 use super::database::Databases;
-use super::figures::{Figures, Results, Timed, measure_rounds, ratio};
+use super::figures::{Figures, Timed, ratio};
 use super::keys;
 use super::raw::Raw;
+use super::results::{Results, measure_rounds};
 use super::rows::{Row, Work, compare_with_rocksdb};
 use super::subject::Reading;
 use crate::store::{Failure, Store};

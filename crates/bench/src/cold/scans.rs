@@ -8,8 +8,9 @@ use tailwater_latency::experiment::Figure;
 
 use super::arguments::{ColdArguments, Mode};
 use super::database::{Database, Databases};
-use super::figures::{Figures, Results, Timed, measure_rounds, ratio};
+use super::figures::{Figures, Timed, ratio};
 use super::raw;
+use super::results::{Results, measure_rounds};
 use super::rows::{Row, Work, compare_with_rocksdb};
 use super::subject::Reading;
 use crate::store::{Direction, Failure, Store};

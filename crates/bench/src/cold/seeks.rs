@@ -11,10 +11,11 @@ use tailwater_latency::numbers::{micros, rate};
 
 use super::arguments::{ColdArguments, Mode};
 use super::database::Databases;
-use super::figures::{Figures, Results, Timed, measure_rounds, ratio};
+use super::figures::{Figures, Timed, ratio};
 use super::keys;
 use super::levels::LEVELS;
 use super::raw::Raw;
+use super::results::{Results, measure_rounds};
 use super::rows::{Row, Work, compare_with_rocksdb};
 use super::subject::Reading;
 use crate::store::{Direction, Failure, Store};

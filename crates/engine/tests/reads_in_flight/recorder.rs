@@ -76,27 +76,13 @@ impl Storage for Recorder {
 }
 
 impl ReadFile for RecordedFile {
+    tailwater_io::forward_read_file!(file: length, path, mode, alignment);
+
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
         let left = self.reads_left.load(Ordering::Relaxed);
         self.reads_left.store(left.saturating_sub(1), Ordering::Relaxed);
         assert_ne!(left, 1, "a read that the test makes panic");
         self.file.read_at(buffer, offset, purpose)
-    }
-
-    fn length(&self) -> Result<u64> {
-        self.file.length()
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    fn mode(&self) -> IoMode {
-        self.file.mode()
-    }
-
-    fn alignment(&self) -> usize {
-        self.file.alignment()
     }
 
     fn next_of_waiting(&self, count: usize) -> usize {

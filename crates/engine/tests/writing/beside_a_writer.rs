@@ -51,25 +51,11 @@ impl std::fmt::Debug for SharedLog {
 }
 
 impl ReadFile for SharedLog {
+    tailwater_io::forward_read_file!(file: length, path, mode, alignment);
+
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
         meanwhile(&self.before, self.file.path());
         self.file.read_at(buffer, offset, purpose)
-    }
-
-    fn length(&self) -> Result<u64> {
-        self.file.length()
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    fn mode(&self) -> IoMode {
-        self.file.mode()
-    }
-
-    fn alignment(&self) -> usize {
-        self.file.alignment()
     }
 }
 

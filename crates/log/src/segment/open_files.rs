@@ -15,11 +15,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::DerefMut;
-use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use tailwater_io::descriptors::{Claim, DescriptorBudget, Exhausted, KeepsFilesOpen, Share};
-use tailwater_io::{Create, IoMode, Purpose, ReadFile, ReadTime, RingAccess, WriteFile};
+use tailwater_io::{Create, IoMode, Purpose, ReadFile, WriteFile};
 
 use super::cursor::Cursors;
 use super::files::{ReadAccess, SegmentFiles};
@@ -217,59 +216,10 @@ struct ClaimedFile {
 }
 
 impl ReadFile for ClaimedFile {
-    fn read_at(
-        &self,
-        buffer: &mut [u8],
-        offset: u64,
-        purpose: Purpose,
-    ) -> tailwater_io::Result<usize> {
-        self.file.read_at(buffer, offset, purpose)
-    }
-
-    fn read_in_batch_at(
-        &self,
-        buffer: &mut [u8],
-        offset: u64,
-        purpose: Purpose,
-    ) -> tailwater_io::Result<usize> {
-        self.file.read_in_batch_at(buffer, offset, purpose)
-    }
-
-    fn length(&self) -> tailwater_io::Result<u64> {
-        self.file.length()
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    fn mode(&self) -> IoMode {
-        self.file.mode()
-    }
-
-    fn alignment(&self) -> usize {
-        self.file.alignment()
-    }
-
-    fn next_of_waiting(&self, waiting: usize) -> usize {
-        self.file.next_of_waiting(waiting)
-    }
-
-    fn ring_access(&self) -> Option<RingAccess<'_>> {
-        self.file.ring_access()
-    }
-
-    fn was_read(&self, offset: u64, count: usize, purpose: Purpose, time: ReadTime) {
-        self.file.was_read(offset, count, purpose, time);
-    }
-
-    fn advise_random(&self) {
-        self.file.advise_random();
-    }
-
-    fn resident_pages(&self, offset: u64, length: u64) -> Option<u64> {
-        self.file.resident_pages(offset, length)
-    }
+    tailwater_io::forward_read_file!(
+        file: read_at, read_in_batch_at, length, path, mode, alignment, next_of_waiting,
+        ring_access, was_read, advise_random, resident_pages,
+    );
 }
 
 /// A segment's file for writing, if it is open.

@@ -86,27 +86,13 @@ struct GatedFile {
 }
 
 impl ReadFile for GatedFile {
+    tailwater_io::forward_read_file!(file: length, path, mode, alignment);
+
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
         if purpose == Purpose::LogRead {
             self.gate.pass();
         }
         self.file.read_at(buffer, offset, purpose)
-    }
-
-    fn length(&self) -> Result<u64> {
-        self.file.length()
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    fn mode(&self) -> IoMode {
-        self.file.mode()
-    }
-
-    fn alignment(&self) -> usize {
-        self.file.alignment()
     }
 }
 

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use tailwater_format::Comparator;
 use tailwater_format::block::{Cursor, IndexCursor, Target};
-use tailwater_format::key::{self, Sequence};
-use tailwater_format::table::BlockHandle;
+use tailwater_format::key::{self, Sequence, ValueType};
+use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use tailwater_io::Purpose;
 
 use crate::block_cache::Block;
@@ -106,6 +106,18 @@ impl TableIterator {
         let mut index = IndexIterator::default();
         index.seek(table, profile, user_key, trailer)?;
         Ok(index.valid().then(|| index.handle()))
+    }
+
+    /// Returns the file offset of the end of the data block that holds the first key at or above
+    /// `user_key`; `None` if the table ends before it, or if the index there cannot be read. That
+    /// is no error for the reads before it.
+    fn end_of_block(table: &TableReader, profile: &ReadProfile, user_key: &[u8]) -> Option<u64> {
+        let mut internal_key = Vec::new();
+        let trailer = key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK);
+        key::put_internal_key(&mut internal_key, user_key, trailer);
+        let BlockHandle { offset, size } =
+            Self::data_block(table, profile, &internal_key).ok()??;
+        Some(offset.saturating_add(size).saturating_add(BLOCK_TRAILER_LENGTH as u64))
     }
 
     /// Switches to another table and keeps only the buffers. Afterwards the iterator has no

@@ -8,7 +8,6 @@
 
 use std::sync::Arc;
 
-use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use tailwater_io::IoMode;
 use tailwater_io::buffer::AlignedBuffer;
@@ -288,25 +287,9 @@ impl Until {
     fn offset(&mut self, table: &TableReader, profile: &ReadProfile) -> u64 {
         let Some(user_key) = &self.user_key else { return table.file().length() };
         *self.offset.get_or_insert_with(|| {
-            end_of_block(table, profile, user_key).unwrap_or(table.file().length())
+            TableIterator::end_of_block(table, profile, user_key).unwrap_or(table.file().length())
         })
     }
-}
-
-/// Returns the file offset of the end of the data block that holds the first key at or above
-/// `user_key`; `None` if the table ends before it, or if the index there cannot be read. That is no
-/// error for the reads before it.
-pub(super) fn end_of_block(
-    table: &TableReader,
-    profile: &ReadProfile,
-    user_key: &[u8],
-) -> Option<u64> {
-    let mut internal_key = Vec::new();
-    let trailer = key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK);
-    key::put_internal_key(&mut internal_key, user_key, trailer);
-    let block = TableIterator::data_block(table, profile, &internal_key).ok()??;
-    let BlockHandle { offset, size } = block;
-    Some(offset.saturating_add(size).saturating_add(BLOCK_TRAILER_LENGTH as u64))
 }
 
 /// Returns the block at `handle` from the stream of its table.

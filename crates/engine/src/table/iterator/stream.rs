@@ -12,7 +12,7 @@ use tailwater_io::{Foreground, ReadFile};
 
 use crate::error::Result;
 use crate::stats::ReadAheadCharge;
-use crate::table::iterator::readahead::end_of_block;
+use crate::table::iterator::TableIterator;
 use crate::table::{ReadProfile, TableReader};
 
 /// Number of requests into which the readahead of a user's iterator is divided.
@@ -164,7 +164,7 @@ impl BlockStream {
             known => known.min(table.file().length()),
         };
         let Some(until) = &self.streaming.until else { return Ok(data) };
-        let end = end_of_block(table, profile, until).unwrap_or(data);
+        let end = TableIterator::end_of_block(table, profile, until).unwrap_or(data);
         Ok(end.min(data))
     }
 }

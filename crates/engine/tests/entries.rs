@@ -90,6 +90,33 @@ fn a_range_is_consistent_and_respects_iterate_bounds() {
 }
 
 #[test]
+fn a_range_yields_every_key_whatever_the_options_say_of_prefixes() {
+    let mut options = options();
+    let text = "prefix_extractor=fixed:1;\
+                block_based_table_factory={filter_policy=bloomfilter:10:false}";
+    options.set_from_string(text).expect("options");
+    let db = Db::open("/db", &options).expect("a database");
+    let all = ["a1", "a2", "c1", "c2"];
+    for key in all {
+        db.put(key, "1").expect("a put");
+    }
+    db.flush().expect("a flush");
+    let reads = ReadOptions::new()
+        .with_prefix_same_as_start(true)
+        .with_pin_data(true)
+        .with_allow_unprepared_value(true);
+    let mut iterator = db.raw_iterator_opt(&reads).expect("an iterator");
+    iterator.seek("b").expect("a seek");
+    assert!(!iterator.valid(), "the prefix filter lets an iterator skip the table");
+    assert_eq!(keys(db.range_opt("a".."z", &reads)), all.map(|key| key.as_bytes()));
+    assert_eq!(keys(db.range_opt("b".., &reads)), [b"c1", b"c2"]);
+    assert_eq!(keys(db.range_opt("b".., &reads).rev()), [b"c2", b"c1"]);
+    let after_b = (Bound::Excluded("b"), Bound::Unbounded);
+    assert_eq!(keys(db.range_opt(after_b, &reads)), [b"c1", b"c2"]);
+    assert_eq!(keys(db.prefix_opt("", &reads)), all.map(|key| key.as_bytes()));
+}
+
+#[test]
 fn a_prefix_of_bytes_255_ends_with_the_last_key() {
     let db = Db::open("/db", &options()).expect("a database");
     for key in [&[1u8, 255][..], &[1, 255, 3], &[2], &[255], &[255, 255], &[255, 255, 9]] {

@@ -106,6 +106,29 @@ fn deferred_blobs_are_read_on_request() {
     }
 }
 
+#[test]
+fn ranges_contain_the_values_of_blob_files() {
+    let copy = golden::unpack("blobs");
+    let options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
+    let db = Db::open_read_only(copy.path(), &options).expect("the database");
+    let dump = golden::dump("blobs");
+    let read = ReadOptions::new().with_allow_unprepared_value(true).with_pin_data(true);
+    let mut deferred = 0;
+    for family in db.column_families() {
+        let mut entries = dump.iter().filter(|it| it.family == family.name());
+        for found in db.range_cf_opt(&family, .., &read) {
+            let (key, value) = found.expect("an entry");
+            let expected = entries.next().expect("an entry of the dump");
+            assert_eq!((&*key, &*value), (&expected.key[..], &expected.value[..]));
+            let mut iterator = db.raw_iterator_cf_opt(&family, &read).expect("an iterator");
+            iterator.seek(&key).expect("a seek");
+            deferred += usize::from(iterator.value() != expected.value);
+        }
+        assert!(entries.next().is_none(), "family '{}'", family.name());
+    }
+    assert!(deferred > 0, "no value is in a blob file");
+}
+
 /// Tests iterators that read blobs on request and refresh themselves: they switch to newer versions
 /// of the database while they are in use, including versions that a compaction made.
 #[test]

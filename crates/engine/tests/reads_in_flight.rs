@@ -3,6 +3,8 @@
 
 #[path = "reads_in_flight/blobs.rs"]
 mod blobs;
+#[path = "reads_in_flight/ranges.rs"]
+mod ranges;
 #[path = "reads_in_flight/recorder.rs"]
 mod recorder;
 #[path = "reads_in_flight/seeks.rs"]
@@ -309,14 +311,23 @@ impl Tables {
 
     /// Scans with these options. Returns the number of entries, of reads and of bytes read.
     fn scan(&self, options: &ReadOptions) -> (u64, u64, u64) {
+        self.measured(|db| {
+            let mut iterator = db.raw_iterator_opt(options).expect("an iterator");
+            let mut entries = 0;
+            iterator.seek(key(0)).expect("a seek");
+            while iterator.valid() {
+                entries += 1;
+                iterator.next().expect("a step");
+            }
+            entries
+        })
+    }
+
+    /// Calls `scan`, which returns a number of entries. Returns that number, and the numbers of
+    /// reads and of bytes read meanwhile.
+    fn measured(&self, scan: impl FnOnce(&Db) -> u64) -> (u64, u64, u64) {
         let before = self.storage.statistics().snapshot(Purpose::UserRead);
-        let mut iterator = self.db.raw_iterator_opt(options).expect("an iterator");
-        let mut entries = 0;
-        iterator.seek(key(0)).expect("a seek");
-        while iterator.valid() {
-            entries += 1;
-            iterator.next().expect("a step");
-        }
+        let entries = scan(&self.db);
         let after = self.storage.statistics().snapshot(Purpose::UserRead);
         let reads = after.reads.count - before.reads.count;
         (entries, reads, after.read_bytes - before.read_bytes)

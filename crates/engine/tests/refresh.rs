@@ -3,6 +3,9 @@
 //! show.
 #![cfg(not(loom))]
 
+#[path = "refresh/ranges.rs"]
+mod ranges;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

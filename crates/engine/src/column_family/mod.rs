@@ -386,7 +386,7 @@ impl AsColumnFamilyId for ColumnFamily {
 }
 
 /// A weak reference to a column family. The reference keeps none of the column family's data alive.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct WeakFamily {
     number: Arc<AtomicU64>,
     family: Weak<Inner>,

@@ -3,6 +3,12 @@
 //! [`Entries`] has two cursors, one for each end of the range. A cursor is created when its end is
 //! first used, and stays on the entry that it yielded last, so that the two cursors detect when
 //! they meet.
+//!
+//! With `auto_refresh_iterator_with_snapshot`, a step of one end first looks for a newer super
+//! version. If there is one, the cursor that moves refreshes itself, as every [`DbIterator`] does.
+//! The other cursor is dropped, because it would keep the older super version until its next step:
+//! the range is narrowed to the entries before or after its last one, and the cursor is created
+//! again when its end is next used.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -16,7 +22,7 @@ use crate::column_family::{ColumnFamily, SuperVersion};
 use crate::db::Db;
 use crate::db::reading::profile;
 use crate::error::{Error, Result};
-use crate::iterator::DbIterator;
+use crate::iterator::{DbIterator, Origin};
 use crate::read::ReadOptions;
 
 /// The bounds of a range of keys: a range of Rust's range types, or a pair of [`Bound`]s.
@@ -115,7 +121,8 @@ impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
 /// Each item is a copy of a key and its value, or the error that ended the iterator. All items are
 /// as of the same point in time: that of the snapshot in the options, or else of the iterator's
 /// creation. Until the iterator is dropped, it keeps the memtables and tables of that point in
-/// time. [`DbIterator`] does not copy, and can seek.
+/// time; with a snapshot and [`ReadOptions::auto_refresh_iterator_with_snapshot`], only until the
+/// next step after they were flushed or compacted. [`DbIterator`] does not copy, and can seek.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -143,6 +150,8 @@ pub struct Entries {
 
 struct Range {
     source: Arc<SuperVersion>,
+    /// The source of newer super versions, if the iterator moves to them on its own.
+    origin: Option<Origin>,
     sequence: Sequence,
     /// The options of the front and the back cursor. They include the bounds of the range, as far
     /// as options can express bounds.
@@ -162,11 +171,19 @@ type Entry = (Box<[u8]>, Box<[u8]>);
 
 impl Db {
     /// Returns an iterator over a range of keys of a column family, such as `"a".."c"`, `"a"..` or
-    /// `..`; see [`Entries`]. Bounds in the options narrow the range further. The options
-    /// `prefix_same_as_start`, `total_order_seek`, `allow_unprepared_value` and `pin_data` have no
-    /// effect: every entry is yielded, as a copy with its value. Nor has
-    /// `auto_refresh_iterator_with_snapshot`: a long scan that should release old tables needs a
-    /// [`Db::raw_iterator_cf_opt`].
+    /// `..`; see [`Entries`].
+    ///
+    /// The options apply as they do to [`Db::raw_iterator_cf_opt`], with these exceptions:
+    /// - Bounds in the options narrow the range further.
+    /// - `total_order_seek` is always true, and `prefix_same_as_start` always false: a range yields
+    ///   every key within its bounds. Prefix filters would make a seek skip keys with other
+    ///   prefixes.
+    /// - `pin_data` has no effect: each item is a copy that belongs to the caller, so no key needs
+    ///   to stay at its address in the iterator.
+    /// - `allow_unprepared_value` has no effect: each item contains the value, so there is no time
+    ///   at which the caller could decide whether to read it.
+    ///
+    /// `auto_readahead_size` ends the readahead at the end of the range, even if that is inclusive.
     ///
     /// # Errors
     /// Errors from reading tables and blob files, and of the merge operator, as the last item;
@@ -233,8 +250,9 @@ impl Db {
                 *bound = Some(end.clone());
             }
         }
+        let origin = self.origin(family, &options).filter(Origin::refreshes);
         let (front, back) = (None, None);
-        let range = Range { source, sequence, options, start, end, front, back };
+        let range = Range { source, origin, sequence, options, start, end, front, back };
         Entries { range: Some(Box::new(range)), refused: None }
     }
 }
@@ -292,6 +310,9 @@ impl fmt::Debug for Entries {
 
 impl Range {
     fn next(&mut self) -> Result<Option<Entry>> {
+        if self.refresh() {
+            self.release_back();
+        }
         let comparator = self.source.tables().comparator();
         let cursor = match &mut self.front {
             Some(cursor) => {
@@ -315,7 +336,8 @@ impl Range {
         let Some((key, value)) = cursor.item() else { return Ok(None) };
         let is_after_end = match &self.end {
             Bound::Included(end) => comparator.compare(key, end).is_gt(),
-            Bound::Excluded(_) | Bound::Unbounded => false,
+            Bound::Excluded(end) => comparator.compare(key, end).is_ge(),
+            Bound::Unbounded => false,
         };
         let has_met =
             self.back.as_ref().is_some_and(|back| comparator.compare(key, back.key()).is_ge());
@@ -323,6 +345,9 @@ impl Range {
     }
 
     fn next_back(&mut self) -> Result<Option<Entry>> {
+        if self.refresh() {
+            self.release_front();
+        }
         let comparator = self.source.tables().comparator();
         let cursor = match &mut self.back {
             Some(cursor) => {
@@ -349,7 +374,52 @@ impl Range {
     }
 
     fn cursor(&self) -> Result<DbIterator> {
-        let source = Arc::clone(&self.source);
-        DbIterator::over(source, self.sequence, &self.options, &profile(&self.options))
+        let (source, options) = (Arc::clone(&self.source), &self.options);
+        let bound = options.iterate_upper_bound.as_deref();
+        let comparator = source.tables().comparator();
+        let last = match &self.end {
+            Bound::Included(end)
+                if bound.is_none_or(|bound| comparator.compare(end, bound).is_lt()) =>
+            {
+                Some(&end[..])
+            }
+            _ => bound,
+        };
+        let mut cursor =
+            DbIterator::over(source.clone(), self.sequence, options, &profile(options), last)?;
+        if let Some(origin) = &self.origin {
+            cursor.set_origin(origin.clone());
+        }
+        Ok(cursor)
+    }
+
+    /// Moves to the newest super version. Returns false if the iterator does not refresh itself, or
+    /// if there is no newer super version. The cursors do not move along.
+    #[inline]
+    fn refresh(&mut self) -> bool {
+        match &self.origin {
+            Some(origin) if origin.is_ahead_of(&self.source) => match origin.newest() {
+                Some(newest) => self.source = newest,
+                // The column family no longer exists, so it has no newer super version.
+                None => return false,
+            },
+            _ => return false,
+        }
+        true
+    }
+
+    /// Drops the front cursor. The range then begins after the entry that it yielded last.
+    fn release_front(&mut self) {
+        if let Some(front) = self.front.take() {
+            self.start = Bound::Excluded(front.key().to_vec());
+        }
+    }
+
+    /// Drops the back cursor. The range then ends before the entry that it yielded last.
+    fn release_back(&mut self) {
+        if let Some(back) = self.back.take() {
+            self.end = Bound::Excluded(back.key().to_vec());
+            self.options.iterate_upper_bound = Some(back.key().to_vec());
+        }
     }
 }

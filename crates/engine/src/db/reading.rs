@@ -6,7 +6,7 @@ use tailwater_io::Purpose;
 use super::{Access, Db, foreign};
 use crate::column_family::ColumnFamily;
 use crate::error::{Error, Result};
-use crate::iterator::DbIterator;
+use crate::iterator::{DbIterator, Origin};
 use crate::read::{
     self, CopiedValue, FamilyKeys, MultiGetProfile, ReadOptions, Snapshot, ValueBuffer,
 };
@@ -235,11 +235,19 @@ impl Db {
         self.check_read(family, options)?;
         let source = family.super_version();
         let snapshot = self.read_sequence(options);
-        let mut iterator = DbIterator::over(source, snapshot, options, &profile(options))?;
-        if matches!(self.inner.access, Access::Writing(_)) {
-            iterator.set_origin(family, &self.inner.shared, options);
+        let last = options.iterate_upper_bound.as_deref();
+        let mut iterator = DbIterator::over(source, snapshot, options, &profile(options), last)?;
+        if let Some(origin) = self.origin(family, options) {
+            iterator.set_origin(origin);
         }
         Ok(iterator)
+    }
+
+    /// Returns the origin of iterators over a column family; `None` on a read-only handle, which
+    /// has no newer super versions.
+    pub(super) fn origin(&self, family: &ColumnFamily, options: &ReadOptions) -> Option<Origin> {
+        matches!(self.inner.access, Access::Writing(_))
+            .then(|| Origin::new(family, &self.inner.shared, options))
     }
 
     /// Like [`Self::check_family`], but for a read: also checks the snapshot in the options.

@@ -21,5 +21,6 @@ pub(crate) use leaf::Leaf;
 pub(crate) use level::LevelIterator;
 pub(crate) use merging::MergingIterator;
 pub use user::DbIterator;
+pub(crate) use user::Origin;
 
 pub(crate) use crate::table::Direction;

@@ -57,25 +57,27 @@ pub struct ReadOptions {
     pub prefix_same_as_start: bool,
     /// Whether seeks of an iterator ignore prefix filters. Otherwise, in a column family with a
     /// prefix extractor, an iterator is reliable after a seek only on keys with the target's
-    /// prefix. Default: false.
+    /// prefix. Ranges ([`Entries`](crate::Entries)) always ignore prefix filters. Default: false.
     pub total_order_seek: bool,
     /// Whether every key that an iterator returns stays at its address until the iterator is
-    /// dropped. Each key is copied for this. Default: false.
+    /// dropped. Each key is copied for this. No effect on ranges, whose items are copies that
+    /// belong to the caller. Default: false.
     pub pin_data: bool,
     /// Whether an iterator may leave a value in its blob file until
     /// [`DbIterator::prepare_value`](crate::DbIterator::prepare_value) is called. Useful for scans
-    /// that need only a few of the values. Default: false.
+    /// that need only a few of the values. No effect on ranges, whose items contain the value.
+    /// Default: false.
     pub allow_unprepared_value: bool,
     /// Whether an iterator with a snapshot moves to newer versions of the column family on its own,
     /// while it keeps showing the snapshot's state. With this option, the iterator releases flushed
     /// memtables and compacted tables at its next step or seek, instead of keeping them until it is
     /// dropped. Without a snapshot, the option has no effect. Default: false.
     ///
-    /// Set the option for raw iterators that live long while others write, for instance for a
-    /// logical backup. Ranges ([`Entries`](crate::Entries)) ignore it. It costs one more relaxed
-    /// load at each step. At each new version, the iterator must also open the sources that have
-    /// changed. Two kinds of changes ignore snapshots, and become visible during a scan: removals
-    /// by a compaction filter, and ingestion of files without regard to snapshots.
+    /// Set the option for iterators and ranges that live long while others write, for instance for
+    /// a logical backup. It costs one more relaxed load at each step. At each new version, the
+    /// iterator must also open the sources that have changed. Two kinds of changes ignore
+    /// snapshots, and become visible during a scan: removals by a compaction filter, and ingestion
+    /// of files without regard to snapshots.
     pub auto_refresh_iterator_with_snapshot: bool,
     /// If set, an iterator skips damaged blocks and tables, and keys whose values cannot be read,
     /// and records them here instead of returning an error. The iterator may then show outdated

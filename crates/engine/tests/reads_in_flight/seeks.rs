@@ -13,8 +13,8 @@ use tailwater_testkit::{golden, seed};
 use crate::recorder::Recorder;
 use crate::{Scene, key, on_disk};
 
-const TABLES: u32 = 6;
-const ENTRIES: u32 = 2000;
+pub(crate) const TABLES: u32 = 6;
+pub(crate) const ENTRIES: u32 = 2000;
 
 /// Options with which nothing stays in the block cache.
 const COLD: &str = "block_based_table_factory={block_cache=1k;cache_index_and_filter_blocks=true;\
@@ -31,7 +31,7 @@ fn open(recorder: &Recorder, more: &str) -> Db {
 }
 
 /// Returns a database with overlapping tables of level 0.
-fn overlapping(recorder: &Recorder, more: &str) -> Db {
+pub(crate) fn overlapping(recorder: &Recorder, more: &str) -> Db {
     let db = open(recorder, more);
     for table in 0..TABLES {
         for number in (table..ENTRIES).step_by(TABLES as usize) {

@@ -346,7 +346,8 @@ impl Scene {
     /// Returns all keys and values at a sequence number, read by a forward or backward iterator.
     pub(super) fn iterate(&self, at: Sequence, forward: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
         let options = ReadOptions::default();
-        let mut iterator = DbIterator::over(self.super_version(), at, &options, &PROFILE).unwrap();
+        let mut iterator =
+            DbIterator::over(self.super_version(), at, &options, &PROFILE, None).unwrap();
         let mut found = Vec::new();
         if forward { iterator.seek_to_first() } else { iterator.seek_to_last() }.unwrap();
         while iterator.valid() {

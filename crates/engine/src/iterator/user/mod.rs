@@ -40,7 +40,8 @@ use crate::table::{ReadAheadPlan, ReadPlan, ReadProfile};
 use counts::Counts;
 use operands::Operands;
 use pinned::PinnedKeys;
-use refresh::{Origin, Refresh};
+pub(crate) use refresh::Origin;
+use refresh::Refresh;
 use sources::leaves;
 
 /// The lowest trailer. An internal key with this trailer sorts after all records of its user key.
@@ -168,7 +169,7 @@ enum EntryLocation {
 
 impl DbIterator {
     /// Creates an iterator over the entries of `source` that are visible at the sequence number
-    /// `snapshot`.
+    /// `snapshot`. With `auto_readahead_size`, the readahead ends at the user key `last`, if given.
     ///
     /// # Errors
     /// Errors from opening the tables of level 0.
@@ -177,6 +178,7 @@ impl DbIterator {
         snapshot: Sequence,
         options: &ReadOptions,
         profile: &ReadProfile,
+        last: Option<&[u8]>,
     ) -> Result<Self> {
         let settings = ReadSettings {
             profile: *profile,
@@ -184,7 +186,7 @@ impl DbIterator {
                 bytes: options.readahead_size,
                 in_flight: options.async_io,
                 adaptive: options.adaptive_readahead,
-                until: end_of_readahead(options),
+                until: last.filter(|_| options.auto_readahead_size).map(Arc::from),
             }),
             prefix_same_as_start: options.prefix_same_as_start,
             total_order_seek: options.total_order_seek,
@@ -555,10 +557,4 @@ impl View {
 fn set_internal_key(out: &mut Vec<u8>, user_key: &[u8], trailer: u64) {
     out.clear();
     key::put_internal_key(out, user_key, trailer);
-}
-
-/// Returns the user key at which an iterator's readahead ends, if it ends at one.
-fn end_of_readahead(options: &ReadOptions) -> Option<Arc<[u8]>> {
-    let bound = options.iterate_upper_bound.as_deref().filter(|_| options.auto_readahead_size);
-    bound.map(Arc::from)
 }

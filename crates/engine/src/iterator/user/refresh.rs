@@ -28,7 +28,8 @@ use super::sources::leaves;
 use super::{DbIterator, EntryLocation, FIRST_TRAILER, set_internal_key};
 
 /// The column family and database from which an iterator gets newer super versions.
-pub(super) struct Origin {
+#[derive(Clone)]
+pub(crate) struct Origin {
     family: WeakFamily,
     shared: Weak<ReadState>,
     /// Whether the read options set `auto_refresh_iterator_with_snapshot`. The iterator then
@@ -40,25 +41,47 @@ pub(super) struct Origin {
     snapshot: Option<Snapshot>,
 }
 
+impl Origin {
+    /// Returns the origin of iterators that are created with `options`.
+    pub(crate) fn new(
+        family: &ColumnFamily,
+        shared: &Arc<ReadState>,
+        options: &ReadOptions,
+    ) -> Self {
+        let is_requested = options.auto_refresh_iterator_with_snapshot;
+        let snapshot = options.snapshot.clone().filter(|_| is_requested);
+        let (family, shared) = (family.downgrade(), Arc::downgrade(shared));
+        Self { family, shared, is_requested, snapshot }
+    }
+
+    /// Whether iterators refresh themselves.
+    pub(crate) fn refreshes(&self) -> bool {
+        self.snapshot.is_some()
+    }
+
+    /// Whether there is a newer super version than `source`.
+    #[inline]
+    pub(crate) fn is_ahead_of(&self, source: &SuperVersion) -> bool {
+        self.family.super_version_number() != source.number()
+    }
+
+    /// Returns the newest super version; `None` if the column family no longer exists.
+    pub(crate) fn newest(&self) -> Option<Arc<SuperVersion>> {
+        self.family.super_version()
+    }
+}
+
 /// The state that a refresh moves an iterator to: that of a snapshot or, with `None`, the current
 /// state.
 #[derive(Clone)]
 pub(super) struct Refresh(Option<Snapshot>);
 
 impl DbIterator {
-    /// Tells the iterator where to get newer super versions. It moves to them on its own if
-    /// `options` have a snapshot and set `auto_refresh_iterator_with_snapshot`.
-    pub(crate) fn set_origin(
-        &mut self,
-        family: &ColumnFamily,
-        shared: &Arc<ReadState>,
-        options: &ReadOptions,
-    ) {
-        let is_requested = options.auto_refresh_iterator_with_snapshot;
-        let snapshot = options.snapshot.clone().filter(|_| is_requested);
-        self.refreshes = snapshot.is_some();
-        let (family, shared) = (family.downgrade(), Arc::downgrade(shared));
-        self.origin = Some(Origin { family, shared, is_requested, snapshot });
+    /// Tells the iterator where to get newer super versions. It moves to them on its own if its
+    /// read options have a snapshot and set `auto_refresh_iterator_with_snapshot`.
+    pub(crate) fn set_origin(&mut self, origin: Origin) {
+        self.refreshes = origin.refreshes();
+        self.origin = Some(origin);
     }
 
     /// Moves the iterator to the current state of the database, and releases the memtables and
@@ -100,12 +123,12 @@ impl DbIterator {
         // The super version must be loaded before the sequence number. In the opposite order, a
         // compaction in between could drop records that are visible at the sequence number, and the
         // super version would lack them.
-        let Some(source) = origin.family.super_version() else {
+        let Some(source) = origin.newest() else {
             let message = "the iterator's column family was dropped, and has no handle left";
             return Err(Error::invalid_argument(message));
         };
         origin.snapshot = snapshot.filter(|_| origin.is_requested).cloned();
-        self.refreshes = origin.snapshot.is_some();
+        self.refreshes = origin.refreshes();
         let sequence = match snapshot {
             Some(snapshot) => snapshot.sequence_number(),
             None => shared.published(),
@@ -131,10 +154,7 @@ impl DbIterator {
     #[inline]
     pub(super) fn is_outdated(&self) -> bool {
         self.refreshes
-            && self
-                .origin
-                .as_ref()
-                .is_some_and(|origin| origin.family.super_version_number() != self.source.number())
+            && self.origin.as_ref().is_some_and(|origin| origin.is_ahead_of(&self.source))
     }
 
     /// Called before each seek. If a refresh has failed, repeats it. If none has failed and the
@@ -193,7 +213,7 @@ impl DbIterator {
     }
 
     fn go_over_to_newest(&mut self, direction: Option<Direction>) -> Result<()> {
-        let newest = self.origin.as_ref().and_then(|origin| origin.family.super_version());
+        let newest = self.origin.as_ref().and_then(Origin::newest);
         // A column family that no longer exists has no newer super version. The current one is
         // kept.
         let source = newest.unwrap_or_else(|| Arc::clone(&self.source));

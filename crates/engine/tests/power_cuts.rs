@@ -10,9 +10,13 @@
 //!
 //! A failure prints the seed of its disk. `TAILWATER_SEED` starts with the disk of that seed, and
 //! repeats its random choices, though not the order in which threads run. `TAILWATER_ROUNDS` is the
-//! number of disks for each filesystem and each set of options. The power of each disk is cut
-//! [`LIVES`] times. Without root, FUSE, a loop device or the tools of a filesystem, the test
+//! number of disks for each filesystem and each choice of options for logs. The power of each disk
+//! is cut [`LIVES`] times. Without root, FUSE, a loop device or the tools of a filesystem, the test
 //! reports what it skips, and why.
+//!
+//! Logs and tables are also written with direct I/O. The writing processes report the modes in
+//! effect, and how they had opened their tables according to the kernel, so that a mode that fell
+//! back to the page cache is not mistaken for a direct one.
 #![cfg(not(loom))]
 
 #[path = "power_cuts/ledger.rs"]
@@ -23,9 +27,12 @@ mod lives;
 mod plan;
 #[path = "power_cuts/process.rs"]
 mod process;
+#[path = "power_cuts/table_modes.rs"]
+mod table_modes;
 
-use lives::{Case, Ended};
+use lives::{Case, Ended, Played};
 use process::Syncs;
+use table_modes::Direct;
 use tailwater_testkit::filesystem::say;
 use tailwater_testkit::oracle::Oracle;
 use tailwater_testkit::seed;
@@ -36,20 +43,43 @@ struct Filesystem {
     kind: &'static str,
     /// Size of the aligned unit that a power cut never tears, in bytes.
     sector: usize,
+    /// The mount options with which files are written directly if an option requests it.
+    direct: &'static str,
 }
 
-const EXT4: Filesystem = Filesystem { kind: "ext4", sector: 512 };
-const XFS: Filesystem = Filesystem { kind: "xfs", sector: 512 };
+const EXT4: Filesystem = Filesystem { kind: "ext4", sector: 512, direct: "defaults" };
+const XFS: Filesystem = Filesystem { kind: "xfs", sector: 512, direct: "defaults" };
 /// btrfs writes its superblock of 4 KiB in place, and needs a disk that does not tear that write.
-const BTRFS: Filesystem = Filesystem { kind: "btrfs", sector: 4096 };
+/// From Linux 6.14 on, it writes files with checksums through the page cache, whatever is
+/// requested.
+const BTRFS: Filesystem = Filesystem { kind: "btrfs", sector: 4096, direct: "nodatasum" };
 
-/// The sets of options to try. Memtables are small, so that logs and memtables are switched,
-/// flushed and removed all the time.
-const OPTIONS: [&str; 3] = [
-    "write_buffer_size=65536",
-    "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=65536",
-    "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=0",
+/// Options of all databases. Memtables are small, so that logs and memtables are switched, flushed
+/// and removed all the time.
+const SMALL: &str = "write_buffer_size=65536";
+
+/// The options of logs to try.
+const LOGS: [&str; 3] = [
+    BUFFERED_LOGS,
+    "wal_io_mode=direct;wal_preallocation_block_size=65536",
+    "wal_io_mode=direct;wal_preallocation_block_size=0",
 ];
+
+const BUFFERED_LOGS: &str = "wal_io_mode=default";
+
+/// The options of tables to try. The seed of a disk pairs them with the options of logs. All but
+/// the first request that flushes and compactions write directly.
+const TABLES: [&str; 3] = [
+    BUFFERED_TABLES,
+    "use_direct_io_for_flush_and_compaction=true",
+    "flush_write_io_mode=direct;compaction_write_io_mode=auto;\
+     use_direct_io_for_compaction_reads=true",
+];
+const BUFFERED_TABLES: &str = "flush_write_io_mode=default";
+
+/// Number of additional rounds to try if no compaction has written directly. The power may be cut
+/// before the first one.
+const MORE_ROUNDS: usize = 10;
 
 /// Number of times that the power of each disk is cut. A life of a database lasts from one cut to
 /// the next.
@@ -62,13 +92,21 @@ fn cut(filesystem: Filesystem) {
     let first = seed::rng().value();
     let kind = filesystem.kind;
     let mut oracle = Oracle::start(&format!("power cuts on {kind} as RocksDB sees them"));
-    let mut returned = 0;
-    for round in 0..seed::rounds() as u64 {
-        for options in OPTIONS {
-            let seed = first.wrapping_add(round);
-            let case = Case { filesystem, options, syncs: Syncs::AsPlanned, lives: LIVES, seed };
+    let mut played = Played::default();
+    for round in 0..seed::rounds() + MORE_ROUNDS {
+        if round >= seed::rounds() && played.written.directly_compacted > 0 {
+            break;
+        }
+        let seed = first.wrapping_add(round as u64);
+        for (at, logs) in LOGS.into_iter().enumerate() {
+            let tables = TABLES[(at + (seed % 3) as usize) % TABLES.len()];
+            let options = format!("{SMALL};{logs};{tables}");
+            let direct = Direct { logs: logs != BUFFERED_LOGS, tables: tables != BUFFERED_TABLES };
+            let (syncs, lives) = (Syncs::AsPlanned, LIVES);
+            let options = &options[..];
+            let case = Case { filesystem, options, direct, syncs, lives, seed };
             match case.play(&mut oracle) {
-                Ok(puts) => returned += puts,
+                Ok(more) => played += more,
                 Err(Ended::Skipped(reason)) => {
                     return say(&format!("skipped: power cuts on {kind}: {reason}"));
                 }
@@ -79,7 +117,10 @@ fn cut(filesystem: Filesystem) {
             }
         }
     }
-    assert!(returned > 0, "no put ever returned");
+    say(&format!("{kind}: {} puts returned, {}", played.returned, played.written));
+    assert!(played.returned > 0, "no put ever returned");
+    assert!(played.written.direct_tables > 0, "no table was written with direct I/O");
+    assert!(played.written.directly_compacted > 0, "no compaction wrote with direct I/O");
 }
 
 #[test]
@@ -106,8 +147,12 @@ fn writes_with_pretended_syncs_are_lost() {
     let mut lost = 0;
     for number in 0..LOSERS {
         let seed = first.wrapping_add(number);
-        let options = OPTIONS[0];
-        let case = Case { filesystem: EXT4, options, syncs: Syncs::Pretended, lives: LIVES, seed };
+        // Half of the losers write their tables directly.
+        let direct = Direct { logs: false, tables: number % 2 == 1 };
+        let tables = TABLES[usize::from(direct.tables)];
+        let options = &format!("{SMALL};{tables}");
+        let (syncs, lives) = (Syncs::Pretended, LIVES);
+        let case = Case { filesystem: EXT4, options, direct, syncs, lives, seed };
         match case.play(&mut None) {
             Ok(_) => {}
             Err(Ended::Lost(what)) => {

@@ -2,6 +2,7 @@
 //! from what the previous power cut left. After that, threads write until the next power cut.
 
 use std::fmt;
+use std::ops::AddAssign;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::Command;
@@ -16,6 +17,7 @@ use crate::Filesystem;
 use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::process::{self, Syncs};
+use crate::table_modes::{Direct, Written};
 
 /// Range of a random exponent `e`. A life is the time between two power cuts. In each life, the
 /// disk executes a random number of requests, fewer than 2^e, before the power is cut. Opening a
@@ -25,12 +27,29 @@ const REQUESTS: RangeInclusive<u32> = 6..=11;
 /// A test of one database: the filesystem, the options and other parameters. `lives` is the number
 /// of power cuts.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Case {
+pub(crate) struct Case<'a> {
     pub(crate) filesystem: Filesystem,
-    pub(crate) options: &'static str,
+    pub(crate) options: &'a str,
+    /// What the options request to be written with direct I/O.
+    pub(crate) direct: Direct,
     pub(crate) syncs: Syncs,
     pub(crate) lives: usize,
     pub(crate) seed: u64,
+}
+
+/// What happened in a case.
+#[derive(Debug, Default)]
+pub(crate) struct Played {
+    /// Number of puts that returned.
+    pub(crate) returned: u64,
+    pub(crate) written: Written,
+}
+
+impl AddAssign for Played {
+    fn add_assign(&mut self, more: Self) {
+        self.returned += more.returned;
+        self.written += more.written;
+    }
 }
 
 /// Why a case ended early.
@@ -44,43 +63,50 @@ pub(crate) enum Ended {
     Failed(String),
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for Case<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { filesystem, options, seed, .. } = self;
         write!(f, "{}, options '{options}', seed {seed}", filesystem.kind)
     }
 }
 
-impl Case {
-    /// Cuts the power of the database's disk `lives` times. Returns the total number of puts that
-    /// returned.
-    pub(crate) fn play(self, oracle: &mut Option<Oracle>) -> Result<u64, Ended> {
+impl Case<'_> {
+    /// Cuts the power of the database's disk `lives` times.
+    pub(crate) fn play(self, oracle: &mut Option<Oracle>) -> Result<Played, Ended> {
         let mut rng = Rng::with_seed(self.seed);
         // If the disk takes long to flush, more writes are unflushed when the power is cut.
         let flush_delay = Duration::from_millis(if rng.bool() { 2 } else { 0 });
         let shape = Shape { sector: self.filesystem.sector, flush_delay, ..Shape::default() };
         let mut disk = VolatileDisk::new(shape, rng.u64(..)).map_err(Ended::Skipped)?;
+        if self.direct != Direct::default() {
+            disk.set_mount_options(self.filesystem.direct);
+        }
         disk.mount_as(self.filesystem.kind).map_err(Ended::Skipped)?;
         let plan = Plan { seed: rng.u64(..) };
         let mut ledger = Ledger::new(plan);
-        let mut returned = 0;
+        let mut played = Played::default();
         for life in 0..self.lives {
             let most = 1 << rng.u32(REQUESTS);
             let requests = rng.u64(..most);
             disk.cut_after(requests);
             let named =
                 |what: String| format!("life {life}, cut after {requests} requests: {what}");
-            self.live(&disk, plan, &mut ledger).map_err(|error| Ended::Failed(named(error)))?;
+            let written = self.live(&disk, plan, &mut ledger);
+            let written = written.map_err(|error| Ended::Failed(named(error)))?;
+            written.check(self.direct).map_err(|error| Ended::Failed(named(error)))?;
             let loss = disk.loss().map(|loss| loss.to_string()).unwrap_or_default();
-            println!("{self}: {}", named(format!("{} puts returned, {loss}", ledger.count())));
-            returned += ledger.count();
+            println!(
+                "{self}: {}",
+                named(format!("{} puts returned, {written}, {loss}", ledger.count()))
+            );
+            played += Played { returned: ledger.count(), written };
             self.look(&mut disk, &mut ledger, oracle).map_err(|ended| ended.named(named))?;
         }
-        Ok(returned)
+        Ok(played)
     }
 
     /// Writes to the database until the power is cut.
-    fn live(self, disk: &VolatileDisk, plan: Plan, ledger: &mut Ledger) -> Result<(), String> {
+    fn live(self, disk: &VolatileDisk, plan: Plan, ledger: &mut Ledger) -> Result<Written, String> {
         let directory = disk.path().join("db");
         let gone = || disk.loss().is_some();
         process::write_until_it_fails(&directory, self.options, plan, self.syncs, ledger, gone)

@@ -13,6 +13,7 @@ use tailwater_testkit::dump::{self, Entry};
 
 use crate::ledger::Ledger;
 use crate::plan::{Plan, WRITERS};
+use crate::table_modes::{self, Written};
 
 /// Environment variable with the task of a child process. The first line has the name of the task
 /// and its arguments. The second line has the options of the database.
@@ -21,6 +22,8 @@ const TASK: &str = "TAILWATER_POWER_CUTS_TASK";
 /// failed.
 const RETURNED: &str = "returned ";
 const FAILED: &str = "failed ";
+/// Prefix of the line in which a child process reports what it has written.
+const WRITTEN: &str = "written ";
 /// The word that denotes [`Syncs::AsPlanned`] in the environment variable [`TASK`].
 const AS_PLANNED: &str = "as-planned";
 /// Time after which a child process is killed.
@@ -68,7 +71,8 @@ fn open(directory: &Path, options: &str) -> Result<Db, Error> {
     Db::open(directory, &open)
 }
 
-/// Makes puts in all writing threads. Each thread ends when one of its puts fails.
+/// Makes puts in all writing threads, and reports how the tables were written. Each thread ends
+/// when one of its puts fails.
 fn write(
     directory: &Path,
     options: &str,
@@ -76,7 +80,18 @@ fn write(
     syncs: &str,
     first: &[u64],
 ) -> Result<(), Error> {
-    let db = open(directory, options)?;
+    let (written, done) = table_modes::watch(|written| {
+        let db = open(directory, options)?;
+        written.set_modes(&db);
+        let done = put_until_it_fails(&db, plan, syncs, first);
+        written.set_bytes(&db);
+        done
+    });
+    say(&format!("{WRITTEN}{}", written.to_line()));
+    done
+}
+
+fn put_until_it_fails(db: &Db, plan: Plan, syncs: &str, first: &[u64]) -> Result<(), Error> {
     let family = db.cf_handle("default")?;
     let write_on = |writer: usize| {
         for number in first[writer].. {
@@ -118,7 +133,7 @@ fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
 
 /// Runs a child process that opens a database and writes until an operation fails. Records in the
 /// ledger which puts returned. Failures are expected from the time at which `may_fail` returns
-/// true.
+/// true. Returns how the process wrote tables.
 ///
 /// # Errors
 /// Returns an earlier failure, or that the process ended without reporting one.
@@ -129,11 +144,11 @@ pub(crate) fn write_until_it_fails(
     syncs: Syncs,
     ledger: &mut Ledger,
     may_fail: impl Fn() -> bool,
-) -> Result<(), String> {
+) -> Result<Written, String> {
     let syncs = if syncs == Syncs::AsPlanned { AS_PLANNED } else { "pretended" };
     let mut task = format!("write {} {} {syncs}", directory.display(), plan.seed);
     ledger.first().iter().for_each(|first| task += &format!(" {first}"));
-    let (mut failed, mut early) = (false, None);
+    let (mut failed, mut early, mut written) = (false, None, None);
     run(&task, options, |line| {
         if let Some(numbers) = line.strip_prefix(RETURNED) {
             let (writer, number) = numbers.split_once(' ').expect("two numbers");
@@ -144,12 +159,14 @@ pub(crate) fn write_until_it_fails(
             if early.is_none() && !may_fail() {
                 early = Some(format!("an error before the power was cut: {error}"));
             }
+        } else if let Some(line) = line.strip_prefix(WRITTEN) {
+            written = Some(Written::of_line(line));
         }
     })?;
     match early {
         Some(early) => Err(early),
         None if !failed => Err("the writers ended, and none said why".to_owned()),
-        None => Ok(()),
+        None => written.ok_or_else(|| "the process did not report what it wrote".to_owned()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tailwater_log::Durability;
+use tailwater_testkit::filesystem::say;
 
 use crate::process::{self, Promised, TOPICS};
 
@@ -22,7 +23,7 @@ fn kill_repeatedly(logs: usize, has_shared: bool) {
         let mut promised = [Promised::default(); TOPICS.len()];
         for life in 0..LIVES {
             let time = Duration::from_millis(seed.rng.u64(1..150));
-            process::append_until(&directory, has_shared, &mut promised, Some(time))
+            process::append_until(&directory, has_shared, false, &mut promised, Some(time))
                 .unwrap_or_else(|error| panic!("life {life}: {error}"));
             let found = process::find(&directory, has_shared)
                 .unwrap_or_else(|error| panic!("life {life}: {error}"));
@@ -52,15 +53,15 @@ fn a_log_does_not_open_without_the_shared_memory_of_a_dead_process() {
     let directory = scratch.path().join("log");
     let mut promised = [Promised::default(); TOPICS.len()];
     let time = Duration::from_millis(100);
-    process::append_until(&directory, true, &mut promised, Some(time))
+    process::append_until(&directory, true, false, &mut promised, Some(time))
         .expect("appends until the kill");
     if !process::has_shared_memory() {
-        return println!("skipped: there is no shared memory in /dev/shm");
+        return say("LEFT OUT: memory of a dead process: there is no shared memory in /dev/shm");
     }
     let error = process::find(&directory, false).expect_err("the log refuses to open");
     assert!(error.contains("left acknowledged batches in /dev/shm/"), "{error}");
     if !refuses_foreign_memory(&directory, &error) {
-        println!("skipped: memory of another user, which only root can make");
+        say("LEFT OUT: memory of another user, which only root can make");
     }
     // The shared memory belongs to the original directory, so a copy of the directory can be opened
     // without it.

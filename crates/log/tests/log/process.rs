@@ -70,7 +70,8 @@ fn child_process() {
     let Ok(task) = std::env::var(TASK) else { return };
     let (word, directory) = task.split_once(' ').expect("two words");
     let done = match word {
-        "append" => append(Path::new(directory)),
+        "append" => append(Path::new(directory), false),
+        "append-directly" => append(Path::new(directory), true),
         "look" => look(Path::new(directory)),
         _ => panic!("no task: {task}"),
     };
@@ -124,8 +125,10 @@ fn next_number(partition: &Partition) -> u64 {
 
 /// Appends to all topics concurrently. Each topic has its own thread, which ends when an append to
 /// the topic fails.
-fn append(directory: &Path) -> Result<()> {
+/// Appends until an error. If `directly`, the effective mode of appends must be direct.
+fn append(directory: &Path, directly: bool) -> Result<()> {
     let log = open(directory)?;
+    assert!(!directly || log.modes().append == "direct", "{:?}", log.modes());
     std::thread::scope(|scope| {
         for number in 0..TOPICS.len() {
             let log = &log;
@@ -230,7 +233,8 @@ pub(crate) fn has_shared_memory() -> bool {
     log.modes().tail == "shared memory"
 }
 
-/// Starts a child process that appends, and records its reports in `promised` until it ends. With
+/// Starts a child process that appends, and records its reports in `promised` until it ends. If
+/// `directly`, the child ends at once unless the effective mode of appends is direct. With
 /// `kill_after`, the child is killed this long after its first report. With `None`, the caller
 /// makes the disk fail, which ends the appends; the child is killed after its first error, or at
 /// the latest [`PATIENCE`] after its first report.
@@ -240,12 +244,14 @@ pub(crate) fn has_shared_memory() -> bool {
 pub(crate) fn append_until(
     directory: &Path,
     has_shared: bool,
+    directly: bool,
     promised: &mut [Promised; TOPICS.len()],
     kill_after: Option<Duration>,
 ) -> std::result::Result<(), String> {
     let churned = promised[CHURNED];
     let next = churned.acknowledged.max(churned.purged);
-    let mut process = start("append", directory, has_shared, next);
+    let word = if directly { "append-directly" } else { "append" };
+    let mut process = start(word, directory, has_shared, next);
     let output = process.0.stdout.take().expect("standard output");
     let id = process.0.id().to_string();
     let (began, begun) = std::sync::mpsc::channel::<()>();

@@ -53,9 +53,9 @@ pub(super) struct Attached {
 }
 
 impl Attached {
-    /// Mounts the filesystem of the device at an existing directory.
-    pub(super) fn new(device: LoopDevice, target: &Path) -> Result<Self, String> {
-        run(Command::new("mount").arg(device.path()).arg(target))?;
+    /// Mounts the filesystem of the device at an existing directory, with these mount options.
+    pub(super) fn new(device: LoopDevice, target: &Path, options: &str) -> Result<Self, String> {
+        run(Command::new("mount").args(["-o", options]).arg(device.path()).arg(target))?;
         Ok(Self { target: target.to_owned(), mounted: true, _device: device })
     }
 

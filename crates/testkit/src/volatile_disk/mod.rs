@@ -74,6 +74,7 @@ pub struct VolatileDisk {
     attached: Option<Attached>,
     session: Option<BackgroundSession>,
     disk: Arc<Powered>,
+    mount_options: &'static str,
     directory: TempDir,
 }
 
@@ -100,7 +101,13 @@ impl VolatileDisk {
         let file = OneFile(Arc::clone(&disk));
         let session = fuser::spawn_mount(file, directory.path().join("fuse"), &config)
             .map_err(|error| format!("no FUSE: {error}"))?;
-        Ok(Self { attached: None, session: Some(session), disk, directory })
+        let mount_options = "defaults";
+        Ok(Self { attached: None, session: Some(session), disk, mount_options, directory })
+    }
+
+    /// Sets the options with which the filesystem is mounted from then on, separated by commas.
+    pub fn set_mount_options(&mut self, options: &'static str) {
+        self.mount_options = options;
     }
 
     /// Creates a filesystem on the disk, and mounts it. `kind` is `ext4`, `xfs` or `btrfs`. Returns
@@ -142,7 +149,7 @@ impl VolatileDisk {
 
     fn mount(&mut self, device: LoopDevice) -> Result<PathBuf, String> {
         let target = self.path();
-        self.attached = Some(Attached::new(device, &target)?);
+        self.attached = Some(Attached::new(device, &target, self.mount_options)?);
         Ok(target)
     }
 

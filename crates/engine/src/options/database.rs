@@ -250,7 +250,7 @@ option_table! {
         /// Maximum total size of archived logs, in MiB; 0 means no limit.
         wal_size_limit_mb as "WAL_size_limit_MB": u64 = 0, Fixed,
             Refused(NO_ARCHIVE, &["0"]);
-        /// Users' reads use direct I/O.
+        /// Reads of tables and blob files by users and by compactions use direct I/O.
         use_direct_reads: bool = false, Fixed, Honoured;
         /// Stores the history of statistics in the database.
         persist_stats_to_disk: bool = false, Fixed,
@@ -284,7 +284,9 @@ option_table! {
         /// Number of shards of the table cache, as a power of two.
         table_cache_numshardbits: i32 = 6, Fixed,
             NoEffect("the table cache chooses its number of shards");
-        /// Compactions read with direct I/O, even if users' reads are buffered.
+        /// Compactions read their inputs, and their outputs to verify them, with direct I/O, even
+        /// if users' reads are buffered. `use_direct_reads_for_compaction`, the option's name in
+        /// RocksDB's pull request 14743, is accepted as well.
         use_direct_io_for_compaction_reads: bool = false, Fixed, Honoured;
         /// Total memory of the write buffers of all column families, in bytes; 0 means no limit.
         db_write_buffer_size: u64 = 0, Fixed, Honoured;

@@ -241,6 +241,9 @@ fn the_list_of_options_is_up_to_date() {
         let line = format!("\n| `{}` |", row.name);
         assert_eq!(page.matches(&line).count(), 1, "{} is in one chapter", row.name);
     }
+    for other in DbOptions::other_names() {
+        assert!(page.contains(&format!("`{}`", other.name)), "{} is not mentioned", other.name);
+    }
     if std::env::var_os("TAILWATER_REWRITE").is_some() {
         write(&path, &page);
         return;

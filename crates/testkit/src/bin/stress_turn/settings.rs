@@ -14,7 +14,7 @@ use crate::text;
 
 /// Overrides of the options of the database. Each line is a list of alternatives, from which a
 /// round chooses one at random. An empty alternative overrides nothing.
-const OF_DATABASE: [&[&str]; 17] = [
+const OF_DATABASE: [&[&str]; 18] = [
     &["", "max_open_files=-1", "max_open_files=50"],
     &["", "max_background_jobs=1", "max_background_jobs=4"],
     &["", "max_subcompactions=1", "max_subcompactions=4"],
@@ -29,6 +29,7 @@ const OF_DATABASE: [&[&str]; 17] = [
     &["", "max_manifest_file_size=1000;max_manifest_space_amp_pct=0"],
     &["", "db_write_buffer_size=200000"],
     &["", "use_direct_reads=true;allow_mmap_reads=false"],
+    &["", "use_direct_io_for_compaction_reads=true;allow_mmap_reads=false"],
     &["", "use_direct_io_for_flush_and_compaction=true"],
     &["", "wal_io_mode=buffered", "wal_io_mode=direct", "wal_io_mode=auto"],
     &["", "wal_preallocation_block_size=0", "wal_preallocation_block_size=65536"],

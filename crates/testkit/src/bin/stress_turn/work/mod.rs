@@ -49,6 +49,7 @@ struct Counts {
     families: AtomicU64,
     changes: AtomicU64,
     read: AtomicU64,
+    refreshed: AtomicU64,
 }
 
 impl fmt::Display for Counts {
@@ -64,6 +65,7 @@ impl fmt::Display for Counts {
             (&self.families, "column families created"),
             (&self.changes, "options changed"),
             (&self.read, "keys read"),
+            (&self.refreshed, "iterators refreshed"),
         ];
         let counted = all.map(|(count, what)| (count.load(Ordering::Relaxed), what));
         let shown = counted.iter().filter(|(count, _)| *count > 0);

@@ -1,8 +1,10 @@
 //! Reads keys and ranges. Compares each result with the contents that the database had at the
 //! beginning of the turn. A turn is the time between two runs of `db_stress`.
 
+use std::time::Duration;
+
 use fastrand::Rng;
-use tailwater::{ColumnFamily, ReadOptions};
+use tailwater::{ColumnFamily, DbIterator, ReadOptions};
 
 use super::{Work, count};
 use crate::contents::Pair;
@@ -11,6 +13,11 @@ use crate::text;
 
 /// Upper bound (exclusive) of the number of keys in a read.
 const KEYS: usize = 100;
+/// Upper bound (exclusive) of the number of keys in a long scan, which may see flushes and
+/// compactions.
+const MANY_KEYS: usize = 3000;
+/// Pause of a long scan after every [`KEYS`] keys.
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl Work<'_> {
     /// Returns the column families of `db_stress`, that is, all except the extra one.
@@ -29,17 +36,21 @@ impl Work<'_> {
             return Ok(());
         }
         let start = rng.usize(..pairs.len());
-        let end = pairs.len().min(start + rng.usize(1..KEYS));
+        let kind = rng.u8(..8);
+        let most = if kind == 7 { MANY_KEYS } else { KEYS };
+        let end = pairs.len().min(start + rng.usize(1..most));
         let wanted = &pairs[start..end];
         let options = ReadOptions::new()
             .with_snapshot(rng.bool().then(|| self.db.snapshot()))
+            .with_auto_refresh_iterator_with_snapshot(rng.bool())
             .with_fill_cache(rng.bool())
             .with_async_io(rng.bool())
             .with_optimize_multiget_for_io(rng.bool())
             .with_readahead_size(if rng.u8(..4) == 0 { 65536 } else { 0 });
-        match rng.u8(..4) {
-            0 => self.get(family, wanted, &options)?,
-            1 => self.multi_get(family, wanted, &options)?,
+        match kind {
+            0 | 1 => self.get(family, wanted, &options)?,
+            2 | 3 => self.multi_get(family, wanted, &options)?,
+            4 => self.range(family, wanted, &options, rng)?,
             _ => self.scan(family, pairs, (start, end), options, rng)?,
         }
         count(&self.counts.read, wanted.len());
@@ -79,6 +90,34 @@ impl Work<'_> {
         Ok(())
     }
 
+    /// Takes the entries of the range from the first to the last key of `wanted`, each from the
+    /// front or from the back.
+    fn range(
+        &self,
+        family: &ColumnFamily,
+        wanted: &[Pair],
+        options: &ReadOptions,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
+        let [first, last] = [0, wanted.len() - 1].map(|at| &*wanted[at].0);
+        let mut entries = self.db.range_cf_opt(family, first..=last, options);
+        let mut left = wanted.iter();
+        loop {
+            let from_front = rng.bool();
+            let wanted = if from_front { left.next() } else { left.next_back() };
+            let found = if from_front { entries.next() } else { entries.next_back() };
+            let found = found.transpose().map_err(text("reading a range"))?;
+            let found_key = found.as_ref().map(|(key, _)| &**key);
+            if found_key != wanted.map(|(key, _)| &**key) {
+                let shown = |key: Option<&[u8]>| key.map(|key| key.escape_ascii().to_string());
+                let (found, wanted) = (shown(found_key), shown(wanted.map(|(key, _)| &**key)));
+                return Err(format!("{}: a range yields {found:?}, not {wanted:?}", family.name()));
+            }
+            let Some((key, value)) = wanted else { return Ok(()) };
+            compare(family, key, found.as_ref().map(|(_, value)| &**value), Some(value))?;
+        }
+    }
+
     /// Scans a range, forward or backward.
     fn scan(
         &self,
@@ -99,7 +138,11 @@ impl Work<'_> {
         } else {
             iterator.seek_to_last().map_err(&doing)?
         }
+        let first_version = super_version(&iterator);
         for step in 0..end - start {
+            if step % KEYS == KEYS - 1 {
+                std::thread::sleep(PAUSE);
+            }
             let at = if forward { start + step } else { end - 1 - step };
             let (key, value) = &pairs[at];
             if iterator.key() != &**key {
@@ -114,6 +157,7 @@ impl Work<'_> {
                 iterator.prev().map_err(&doing)?
             }
         }
+        count(&self.counts.refreshed, usize::from(super_version(&iterator) != first_version));
         let is_at_end = forward || options.iterate_lower_bound.is_some();
         match iterator.item().filter(|_| is_at_end) {
             Some((key, _)) => {
@@ -122,6 +166,11 @@ impl Work<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// Returns the number of the super version that an iterator reads.
+fn super_version(iterator: &DbIterator) -> Option<Vec<u8>> {
+    iterator.property("rocksdb.iterator.super-version-number")
 }
 
 fn compare(

@@ -467,12 +467,15 @@ fn the_tailwater_options_file_is_loaded_and_errors_name_its_line() {
     let loaded = OpenOptions::load(scene.directory.path()).expect("options");
     assert_eq!(loaded.database().tailwater.to_text().as_deref(), Some(text.as_str()));
     // RocksDB does not know the I/O mode options, so its OPTIONS file must not contain them.
+    let mut others = 0;
     for entry in fs::read_dir(scene.directory.path()).expect("a directory").flatten() {
         if entry.file_name().to_string_lossy().starts_with("OPTIONS-") {
             let text = fs::read_to_string(entry.path()).expect("a file");
             assert!(!text.contains("_io_mode"), "{text}");
+            others += 1;
         }
     }
+    assert!(others > 0, "there is no OPTIONS file");
     fs::write(&path, "compaction_read_io_mode=direct\nwal_io_modus=direct\n").expect("a file");
     let error = OpenOptions::load(scene.directory.path()).expect_err("an unknown name").to_string();
     for part in ["TAILWATER-OPTIONS", "line 2", "wal_io_modus", "wal_io_mode"] {

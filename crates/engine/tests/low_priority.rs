@@ -10,6 +10,7 @@ use tailwater::{
     ColumnFamily, CompactionFilter, CustomCompactionFilter, Db, FilterContext, FilterDecision,
     FilteredValue, OpenOptions, ReadOptions, WriteOptions,
 };
+use tailwater_testkit::filesystem::say;
 
 /// Options for tables so small that there are many compactions and subcompactions.
 const OPTIONS: &str = "create_if_missing=true;compaction_filter=Watch;write_buffer_size=64k;\
@@ -96,7 +97,7 @@ impl Scene {
 #[test]
 fn low_priority_compactions_yield_until_a_stall_is_near() {
     if policy_of_this_thread() == "unknown" {
-        return println!("skipped: the kernel does not report how threads are scheduled");
+        return say("LEFT OUT: the kernel does not report how threads are scheduled");
     }
     for (text, is_low_priority) in [("low_priority_compactions=true", true), ("", false)] {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, OpenOptions, WriteOptions};
+use tailwater_testkit::filesystem::writes_directly;
 
 /// The options of every database. Writes never wait for compactions, so that many tables can
 /// accumulate in level 0.
@@ -36,6 +37,7 @@ fn fill(db: &Db, family: &ColumnFamily, tables: usize) {
 
 fn compact(tables: usize, more: &str) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    writes_directly(directory.path(), "many tables read directly");
     let (db, family) = open(directory.path(), &format!("disable_auto_compactions=true;{more}"));
     fill(&db, &family, tables);
     let compacted = db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default());

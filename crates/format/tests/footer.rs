@@ -92,6 +92,7 @@ fn other_files_are_refused_by_name() {
 
 #[test]
 fn damaged_footers_are_refused_or_well_formed() {
+    let mut accepted = 0;
     for golden in GOLDEN {
         let offset = golden.footer_offset();
         for bit in 0..FOOTER_LENGTH * 8 {
@@ -99,6 +100,7 @@ fn damaged_footers_are_refused_or_well_formed() {
             footer[bit / 8] ^= 1 << (bit % 8);
             let answer = Footer::decode(&footer, offset as u64);
             if let Ok(footer) = answer {
+                accepted += 1;
                 assert!(footer.metaindex.end() <= offset as u64);
             }
             // From version 6 on, the footer's checksum detects every flipped bit, unless the
@@ -111,6 +113,7 @@ fn damaged_footers_are_refused_or_well_formed() {
             assert!(Footer::decode(&golden.bytes[offset..], offset as u64 + 1).is_err());
         }
     }
+    assert!(accepted > 0, "footers without a checksum have bits that may change");
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);

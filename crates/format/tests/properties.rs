@@ -130,6 +130,7 @@ fn damaged_properties_never_panic() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
+    let mut accepted = 0;
     for _ in 0..2_000 {
         let golden = &GOLDEN[random.usize(..GOLDEN.len())];
         let mut entries = golden.properties();
@@ -147,6 +148,8 @@ fn damaged_properties_never_panic() {
             let _ = properties.compressions(random.u32(2..8));
             let again = Properties::from_entries(properties.to_entries()).unwrap();
             assert_eq!(again, properties);
+            accepted += 1;
         }
     }
+    assert!(accepted > 0, "all changed properties were refused");
 }

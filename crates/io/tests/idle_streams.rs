@@ -10,6 +10,7 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::stream::{ReaderOptions, RequestPath, SequentialReader};
 use tailwater_io::{Create, IoMode, Purpose, ReadFile, Storage};
+use tailwater_testkit::filesystem::say;
 use tailwater_testkit::seed;
 
 const READ: Purpose = Purpose::UserRead;
@@ -55,8 +56,7 @@ fn idle_streams_keep_few_rings_and_go_on() {
     let directory = tempfile::tempdir().unwrap();
     let file = file(&storage, &directory.path().join("file"));
     if !storage.uses_io_uring() {
-        println!("skipped: io_uring is not allowed here");
-        return;
+        return say("LEFT OUT: rings of idle streams: io_uring is not allowed here");
     }
     let (pool, contents, before) = (BufferPool::new(64 << 20), contents(), open_descriptors());
     let rings = || open_descriptors() - before;

@@ -9,6 +9,7 @@ use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
+use tailwater_testkit::filesystem::say;
 
 const READ: Purpose = Purpose::UserRead;
 
@@ -30,7 +31,10 @@ fn read_spans(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rn
     for mode in IoMode::ALL {
         let file = match storage.open(&path, mode, READ) {
             Ok(file) => file,
-            Err(error) if error.is_unsupported() => continue,
+            Err(error) if error.is_unsupported() => {
+                say(&format!("LEFT OUT: spans: {mode:?}: {error}"));
+                continue;
+            }
             Err(error) => panic!("{error}"),
         };
         for _ in 0..30 {
@@ -40,7 +44,10 @@ fn read_spans(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rn
             let found = match file.read_span(&mut buffer, offset as u64, length, READ) {
                 Ok(found) => found,
                 // Uncached reads need Linux 6.14 and a filesystem that supports them.
-                Err(error) if error.is_unsupported() && mode == IoMode::Uncached => break,
+                Err(error) if error.is_unsupported() && mode == IoMode::Uncached => {
+                    say(&format!("LEFT OUT: spans: {mode:?}: {error}"));
+                    break;
+                }
                 Err(error) => panic!("{error}"),
             };
             let end = (offset + length).min(bytes.len());

@@ -5,6 +5,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tailwater_io::IoMode;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::probe::{Access, Answer, Probe, probe};
 use tempfile::TempDir;
 
 /// A filesystem of a given kind and size, unmounted when the value is dropped.
@@ -91,6 +94,22 @@ impl Drop for Bound {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.path).status();
     }
+}
+
+/// Whether direct writes to files in a directory bypass the page cache. If not, prints on standard
+/// error that `left_out` is left out, and why.
+///
+/// # Panics
+/// If the directory cannot be written.
+pub fn writes_directly(directory: &Path, left_out: &str) -> bool {
+    let probed = probe(&PosixStorage::new(), directory, IoMode::Direct, Access::Write);
+    let Probe { filesystem, answer, .. } = probed.expect("a directory for scratch files");
+    if answer == Answer::Works {
+        return true;
+    }
+    let path = directory.display();
+    say(&format!("LEFT OUT: {left_out}: direct I/O on {filesystem}, in {path}, {answer}"));
+    false
 }
 
 /// Prints a line on standard error. It does not use `eprintln!`, because the test harness shows the

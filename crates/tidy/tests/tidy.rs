@@ -1,6 +1,6 @@
 //! Rules of the repository that no compiler checks: READMEs show the tested program, packages are
-//! complete, comments are not too wide, modules have headers, and `unsafe` is only where
-//! CONTRIBUTING allows it.
+//! complete, comments are not too wide, modules have headers, tests say what they leave out, and
+//! `unsafe` is only where CONTRIBUTING allows it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]
 
@@ -79,6 +79,23 @@ fn modules_say_what_they_are_for() {
         !first.is_some_and(|line| line.starts_with("//!"))
     });
     assert_none("files without a header", &bare.map(|(path, _)| path).collect::<Vec<_>>());
+}
+
+/// The test harness hides what a passing test prints with `println!` and `eprintln!`, so a test
+/// that leaves something out must say so with `tailwater_testkit::filesystem::say`.
+#[test]
+fn tests_say_visibly_what_they_leave_out() {
+    let mut hidden = Vec::new();
+    for (path, text) in files(".rs") {
+        let is_test = path.contains("/tests/") || path.ends_with("tests.rs");
+        for (number, line) in text.lines().enumerate().filter(|_| is_test) {
+            let prints = line.contains("println!(\"");
+            if prints && (line.contains("!(\"skipped") || line.contains("!(\"LEFT OUT")) {
+                hidden.push(format!("{path}:{}", number + 1));
+            }
+        }
+    }
+    assert_none("messages that the test harness hides", &hidden);
 }
 
 #[test]

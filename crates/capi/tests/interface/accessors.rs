@@ -164,6 +164,7 @@ fn the_accessors_are_up_to_date() {
 #[test]
 fn every_setter_has_its_getter_where_rocksdb_has_one() {
     let all = accessors();
+    let mut pairs = 0;
     for accessor in &all {
         let Some(getter) = accessor
             .function
@@ -174,8 +175,10 @@ fn every_setter_has_its_getter_where_rocksdb_has_one() {
         };
         if let Some(getter) = all.iter().find(|other| other.function == getter) {
             assert_eq!(getter.path, accessor.path, "{}", accessor.function);
+            pairs += 1;
         }
     }
+    assert!(pairs > 100, "only {pairs} setters have a getter");
 }
 
 /// Returns two values of a type, in C. All enumerations have them.
@@ -191,6 +194,7 @@ fn values(kind: &str) -> [&'static str; 2] {
 #[test]
 fn every_option_is_read_back_as_it_was_set() {
     let all = accessors();
+    let mut pairs = 0;
     let mut program = String::from("#include \"test.h\"\n\nint main(void) {\n");
     for setter in all.iter().filter(|accessor| !accessor.function.contains("_get_")) {
         let getter = all.iter().find(|other| {
@@ -198,6 +202,7 @@ fn every_option_is_read_back_as_it_was_set() {
                 && (&other.path, other.object) == (&setter.path, setter.object)
         });
         let Some(getter) = getter else { continue };
+        pairs += 1;
         let prefix = setter.prefix;
         let _ = writeln!(program, "  {{ {}* object = {prefix}create();", setter.object);
         for value in values(&setter.kind) {
@@ -214,6 +219,7 @@ fn every_option_is_read_back_as_it_was_set() {
         }
         let _ = writeln!(program, "    {prefix}destroy(object); }}");
     }
+    assert!(pairs > 100, "only {pairs} options can be read back");
     program.push_str("  (void)create; (void)put; (void)check_get;\n  return 0;\n}\n");
     let directory = tempfile::tempdir().expect("a directory");
     let source = directory.path().join("accessors.c");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
+use tailwater_testkit::filesystem::say;
 
 use crate::library::library;
 use crate::signatures::functions;
@@ -16,8 +17,7 @@ fn tool(name: &str, arguments: &[&str]) -> Option<String> {
 #[test]
 fn the_library_exports_the_interface_and_nothing_else() {
     let Some(symbols) = tool("nm", &["-D", "--defined-only"]) else {
-        println!("skipped: nm is not installed");
-        return;
+        return say("LEFT OUT: exported symbols: nm is not installed");
     };
     let exported: BTreeSet<&str> =
         symbols.lines().filter_map(|line| line.split_whitespace().last()).collect();
@@ -32,8 +32,7 @@ fn the_library_exports_the_interface_and_nothing_else() {
 #[test]
 fn the_library_has_the_name_of_rocksdbs() {
     let Some(dynamic) = tool("readelf", &["-d"]) else {
-        println!("skipped: readelf is not installed");
-        return;
+        return say("LEFT OUT: the library's name: readelf is not installed");
     };
     assert!(dynamic.contains("[librocksdb.so.11]"), "{dynamic}");
     assert!(dynamic.contains("NODELETE"), "{dynamic}");

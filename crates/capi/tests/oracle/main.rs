@@ -14,6 +14,8 @@ mod tests {
     use std::path::{Path, PathBuf};
     use std::process::{Command, Stdio};
 
+    use tailwater_testkit::filesystem::say;
+
     /// Number of sequences in one round.
     const SEQUENCES: u64 = 200;
 
@@ -27,13 +29,15 @@ mod tests {
         let script = root().join("../../ci/oracle/fetch.sh");
         let output = Command::new("sh").arg(script).arg(&directory).output().expect("a shell");
         if output.status.code() == Some(2) {
-            println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+            let reason = String::from_utf8_lossy(&output.stderr).into_owned();
+            say(&format!("LEFT OUT: the C interface of RocksDB: {reason}"));
             return None;
         }
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let entries = fs::read_dir(&directory).expect("the oracle");
         let mut paths = entries.map(|entry| entry.expect("a file").path());
-        paths.find(|path| path.extension().is_some_and(|extension| extension == "so"))
+        let is_library = |path: &PathBuf| path.extension().is_some_and(|it| it == "so");
+        Some(paths.find(is_library).expect("the oracle has a shared library"))
     }
 
     fn ours() -> PathBuf {

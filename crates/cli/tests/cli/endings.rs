@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use tailwater::{Db, OpenOptions, WriteOptions};
+use tailwater_testkit::filesystem::writes_directly;
 use tailwater_testkit::{directory, golden};
 
 use crate::support::{
@@ -207,6 +208,7 @@ fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::Tem
 
 #[test]
 fn the_end_of_a_recycled_log_is_neither_damage_nor_reported() {
+    writes_directly(&std::env::temp_dir(), "the end of a recycled direct log");
     for options in ["", "wal_compression=kZSTD", "wal_io_mode=direct"] {
         for lengths in [[100, 100], [100, 73], [51, 200], [3000, 100]] {
             let directory = killed_with_recycled_log(options, lengths);

@@ -8,6 +8,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use tailwater_testkit::dump::Entry;
+use tailwater_testkit::filesystem::writes_directly;
 use tailwater_testkit::oracle::{Oracle, Script};
 use tailwater_testkit::seed::{self, Seed};
 use tailwater_testkit::{directory, golden};
@@ -217,6 +218,7 @@ fn a_killed_load_leaves_whole_packages_and_can_be_continued() {
     let mut oracle = Oracle::start("reading what killed loading left");
     for round in 0..ROUNDS * seed::rounds() {
         let scratch = tempfile::tempdir().expect("a directory");
+        writes_directly(scratch.path(), "a killed load with direct logs");
         let mut run = Run::new(scratch.path(), &all, &mut seed, round);
         for _ in 0..seed.rng.usize(1..=2) {
             run.load_and_kill(&mut seed);

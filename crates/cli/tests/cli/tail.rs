@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
+use tailwater_testkit::filesystem::say;
 
 use crate::support::{Answer, program, read, run_with, write};
 
@@ -30,7 +31,7 @@ fn each_configuration_runs_in_a_process_of_its_own_and_is_reported() {
     let answer = tail(directory.path(), &["--configurations", &configurations.join(",")]);
     if answer.code != 0 && answer.complaints.contains("I/O is refused") {
         let path = directory.path().display();
-        return println!("skipped: no direct I/O in {path}: {}", answer.complaints);
+        return say(&format!("LEFT OUT: tail: no direct I/O in {path}: {}", answer.complaints));
     }
     assert_eq!(answer.code, 0, "{}", answer.complaints);
     let report = report(directory.path());
@@ -72,7 +73,7 @@ fn each_configuration_runs_in_a_process_of_its_own_and_is_reported() {
 #[test]
 fn a_configuration_that_falls_back_is_reported() {
     let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
-        return println!("skipped: there is no /dev/shm");
+        return say("LEFT OUT: a configuration that falls back: there is no /dev/shm");
     };
     let direct = ["--configurations", "direct_compaction_read_write"];
     let answer = tail(directory.path(), &direct);

@@ -5,8 +5,7 @@ use std::thread;
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, ReadOptions, WriteOptions};
-use tailwater_io::posix::PosixStorage;
-use tailwater_io::{DirectIo, Storage};
+use tailwater_testkit::filesystem::writes_directly;
 use tailwater_testkit::seed;
 
 use crate::scene::Place;
@@ -62,12 +61,10 @@ fn values_are_right_during_rounds_of_direct_compactions() {
     let seed = seed::rng();
     println!("seed {}", seed.value());
     for place in Place::both(seed.value()) {
-        if let Place::Files(directory) = &place {
-            let capabilities = PosixStorage::new().capabilities(directory.path());
-            if capabilities.expect("a filesystem").direct_io == DirectIo::Refused {
-                println!("skipped: {} does not support direct I/O", directory.path().display());
-                continue;
-            }
+        if let Place::Files(directory) = &place
+            && !writes_directly(directory.path(), "rounds of direct compactions on real files")
+        {
+            continue;
         }
         let db = place.open(OPTIONS);
         let family = db.cf_handle("default").expect("the default column family");

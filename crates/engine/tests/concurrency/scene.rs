@@ -9,6 +9,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, WriteOptions};
 use tailwater_io::sim::SimStorage;
+use tailwater_testkit::filesystem::writes_directly;
 use tempfile::TempDir;
 
 use crate::ledger::{FAMILIES, Ledger, Numbers, State, check_bounds, number_in};
@@ -29,6 +30,7 @@ impl Place {
     /// Returns an empty simulated disk and an empty real directory.
     pub(crate) fn both(seed: u64) -> [Self; 2] {
         let files = tempfile::tempdir().expect("a directory");
+        writes_directly(files.path(), "direct modes of concurrent work on real files");
         [Self::Memory(SimStorage::new(seed)), Self::Files(files)]
     }
 

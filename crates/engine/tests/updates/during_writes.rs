@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tailwater::{Db, Updates, WriteBatch, WriteOptions};
+use tailwater_testkit::filesystem::writes_directly;
 use tailwater_testkit::seed;
 
 use crate::support::{default_family, options};
@@ -99,6 +100,7 @@ fn updates_are_in_order_from_compressed_and_recycled_logs() {
 
 #[test]
 fn updates_are_in_order_from_direct_logs() {
+    writes_directly(&std::env::temp_dir(), "updates from direct logs");
     run("wal_io_mode=direct;wal_preallocation_block_size=65536");
 }
 

@@ -66,6 +66,8 @@ pub trait SharedMemory: Debug + Send + Sync + 'static {
 
 #[cfg(test)]
 mod tests {
+    use tailwater_testkit::filesystem::say;
+
     use super::*;
 
     fn check(memory: &dyn SharedMemory) {
@@ -107,7 +109,7 @@ mod tests {
                 memory.remove_if_empty();
                 assert!(memory.list().is_err());
             }
-            Err(error) => eprintln!("skipped: {error}"),
+            Err(error) => say(&format!("LEFT OUT: shared memory: {error}")),
         }
     }
 
@@ -118,7 +120,7 @@ mod tests {
             Err(error) => assert!(error.to_string().contains("tmpfs"), "{error}"),
             // The shared memory could be opened, because the system's temporary directory is on a
             // tmpfs.
-            Ok(_) => eprintln!("skipped: {} is a tmpfs", directory.path().display()),
+            Ok(_) => say("LEFT OUT: shared memory on a disk: the temporary directory is a tmpfs"),
         }
     }
 

@@ -285,5 +285,8 @@ fn eviction_drops_the_machines_caches_if_permitted() {
     }
     let advised = evict(&System::at("/no/such/root"), &[directory.path()]).expect("a file");
     assert!(!advised.machine);
-    assert!(advised.resident_pages.is_none_or(|pages| pages < 256), "{advised:?}");
+    match advised.resident_pages {
+        Some(pages) => assert!(pages < 256, "{advised:?}"),
+        None => say("LEFT OUT: the pages left by advice: the kernel does not report them"),
+    }
 }

@@ -73,6 +73,7 @@ fn reading_a_sealed_segment_detects_a_flipped_bit() {
     let logs = files(&machine.storage, topic.partition(0), Kind::Log);
     assert!(logs.len() > 2);
     let whole = read(&machine.storage, &logs[0]);
+    let mut detected = 0;
     for at in (0..whole.len()).step_by(whole.len() / 40) {
         let mut damaged = whole.clone();
         damaged[at] ^= 8;
@@ -99,6 +100,7 @@ fn reading_a_sealed_segment_detects_a_flipped_bit() {
             // long.
             let is_near = error.offset().is_some_and(|offset| offset.abs_diff(at as u64) < 4000);
             assert!(is_near, "{error} {at}");
+            detected += 1;
         }
         // Later segments and the other partition can still be read.
         let later = partition.poll(Strategy::Offset(250), 10).expect("a poll");
@@ -107,6 +109,7 @@ fn reading_a_sealed_segment_detects_a_flipped_bit() {
         assert_eq!(read_all(&other), expected());
         log.close().expect("the log closes");
     }
+    assert!(detected > 10, "only {detected} flipped bits were detected");
 }
 
 #[test]
@@ -408,7 +411,9 @@ fn opening_reads_no_message_of_sealed_segments() {
     let last = files(&machine.storage, topic.partition(1), Kind::Log).pop();
     machine.storage.start_recording();
     let log = machine.open();
-    for opening in machine.storage.openings() {
+    let openings = machine.storage.openings();
+    assert!(openings.iter().any(|opening| opening.path.to_string_lossy().ends_with(".log")));
+    for opening in openings {
         let path = opening.path.to_string_lossy().into_owned();
         if path.ends_with(".log") && opening.purpose == Purpose::LogRead {
             let is_last = Some(&path) == logs.last() || Some(&path) == last.as_ref();

@@ -196,12 +196,14 @@ fn state_left_by_a_dead_process_is_synced_before_new_appends() {
     let topic = create_topic(&log, Durability::Disk);
     append(&log, &log.partition(topic.partition(0)).expect("a partition"), 0..3);
     let mut replay = machine.storage.replay();
+    let mut seen = 0;
     for call in first..=machine.storage.call_count() {
         replay.advance_to(call);
         let left = self::machine(replay.process_crash_image(call), 1);
         let log = left.open();
         let Ok(partition) = log.partition(topic.partition(0)) else { continue };
         let count = read_all(&partition).len() as u64;
+        seen += count;
         after_power_cuts(&left.storage, |left| {
             assert_holds(&left.open(), topic, 0..count, &format!("seen after call {call}"));
         });
@@ -210,6 +212,7 @@ fn state_left_by_a_dead_process_is_synced_before_new_appends() {
             assert_holds(&left.open(), topic, 0..count + 2, &format!("call {call}"));
         });
     }
+    assert!(seen > 0, "no process saw a message");
 }
 
 /// A process appends to a topic with the durability `process`, which does not survive power cuts,

@@ -9,6 +9,7 @@ use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, LogOptions, PartialBlocks, Strategy, TailMemory,
     TopicOptions,
 };
+use tailwater_testkit::filesystem::say;
 
 fn all_options() -> Vec<TopicOptions> {
     let mut all = Vec::new();
@@ -205,7 +206,7 @@ fn the_memory_of_tails_is_sized_automatically_by_default() {
 #[test]
 fn shared_memory_of_a_deleted_log_is_reported() {
     let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
-        return eprintln!("skipped: there is no /dev/shm");
+        return say("LEFT OUT: shared memory of a deleted log: there is no /dev/shm");
     };
     let options = LogOptions::new()
         .with_tail_memory(TailMemory::Directory(shared.path().to_owned()))
@@ -214,7 +215,7 @@ fn shared_memory_of_a_deleted_log_is_reported() {
     let gone_path = gone.path().canonicalize().expect("a path");
     let log = match Log::open(gone.path(), &options) {
         Err(error) if error.kind() == ErrorKind::NotSupported => {
-            return eprintln!("skipped: {error}");
+            return say(&format!("LEFT OUT: shared memory of a deleted log: {error}"));
         }
         log => log.expect("the log opens"),
     };

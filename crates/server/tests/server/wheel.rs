@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use tailwater_testkit::filesystem::say;
 use tokio::process::Command;
 
 use crate::common::Scene;
@@ -15,11 +16,10 @@ async fn a_python_program() {
     let mut has_wheel = Command::new(&python);
     has_wheel.args(["-c", "import apache_iggy"]).stderr(Stdio::null());
     if !has_wheel.status().await.is_ok_and(|status| status.success()) {
-        eprintln!(
-            "skipped: {} has no wheel apache-iggy (ci/gate.sh installs it)",
-            python.display()
-        );
-        return;
+        let python = python.display();
+        return say(&format!(
+            "LEFT OUT: {python} has no wheel apache-iggy (ci/gate.sh installs it)"
+        ));
     }
     let scene = Scene::new().await;
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wheel/program.py");

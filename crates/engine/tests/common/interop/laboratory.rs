@@ -5,6 +5,7 @@ use fastrand::Rng;
 use tailwater::verify::{self, Severity};
 use tailwater::{Db, Error, OpenOptions, ReadOptions, Snapshot};
 use tailwater_testkit::dump::Entry;
+use tailwater_testkit::filesystem::writes_directly;
 use tailwater_testkit::oracle::{Oracle, Script};
 use tailwater_testkit::seed;
 use tempfile::TempDir;
@@ -35,6 +36,7 @@ pub(crate) fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
     let seed = seed::rng();
     let context = format!("{part}, seed {}", seed.value());
     let directory = tempfile::tempdir().expect("a directory");
+    writes_directly(directory.path(), &format!("direct modes of {part}"));
     let mut laboratory = Laboratory { oracle, directory, rng: seed.rng, context, places: 0 };
     for _ in 0..seed::rounds() {
         test(&mut laboratory);

@@ -185,7 +185,13 @@ impl Running {
                 Stop::Pause => return Ok(Step::Stopped(Box::new(self))),
                 stop => {
                     let (key, value) = (self.merge.key(stop), self.merge.value());
-                    let added = self.outputs.add(stop, key, value, self.merge.warmth());
+                    let added = self.outputs.add(
+                        stop,
+                        key,
+                        value,
+                        self.merge.warmth(),
+                        self.merge.source().table(),
+                    );
                     added.map_err(|error| self.merge.source().blamed(error))?;
                 }
             }

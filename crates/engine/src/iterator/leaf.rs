@@ -197,6 +197,17 @@ impl Leaf {
         }
     }
 
+    /// Returns the iterator of the current table; `None` in a memtable, and if a level has no
+    /// current table.
+    #[inline]
+    pub(crate) fn table(&self) -> Option<&TableIterator> {
+        match self {
+            Self::MemTable(_) => None,
+            Self::Table(leaf) => Some(&leaf.iterator),
+            Self::Level(level) => level.table(),
+        }
+    }
+
     /// Whether the leaf is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {

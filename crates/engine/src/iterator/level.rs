@@ -194,6 +194,12 @@ impl LevelIterator {
         self.iterator.as_deref_mut()
     }
 
+    /// Returns the iterator of the current table.
+    #[inline]
+    pub(crate) fn table(&self) -> Option<&TableIterator> {
+        self.iterator.as_deref()
+    }
+
     /// Returns the path of the current table.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.iterator.as_ref().map(|iterator| iterator.table().file().path())

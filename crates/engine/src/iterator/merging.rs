@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::tombstones::Cover;
 use crate::iterator::{Direction, Leaf};
-use crate::table::{LoadTogether, ReadProfile, SeekTo, TableContext};
+use crate::table::{LoadTogether, ReadProfile, SeekTo, TableContext, TableIterator};
 
 mod run;
 
@@ -122,6 +122,12 @@ impl MergingIterator {
     /// Returns the path of the table with the current record, if it is in a table.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.winner().and_then(Leaf::path)
+    }
+
+    /// Returns the iterator of the current record's table; `None` in a memtable.
+    #[inline]
+    pub(crate) fn table(&self) -> Option<&TableIterator> {
+        self.winner().and_then(Leaf::table)
     }
 
     #[inline]

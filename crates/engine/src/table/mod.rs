@@ -18,6 +18,7 @@ mod open_shares;
 mod open_tables;
 mod reader;
 mod sink;
+mod stored_block;
 mod table_cache;
 mod warm_installation;
 
@@ -37,5 +38,6 @@ pub(crate) use reader::{
 };
 pub use sink::PinnedValue;
 pub(crate) use sink::{BatchPinned, LastPinned, Owner, Sink};
+pub(crate) use stored_block::StoredBlock;
 pub(crate) use table_cache::TableCache;
 pub(crate) use warm_installation::{HandedOver, WarmInstallation};

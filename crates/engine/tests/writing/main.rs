@@ -47,3 +47,4 @@ mod stalls;
 mod support;
 mod thread_starts;
 mod timed_values;
+mod unchanged_blocks;

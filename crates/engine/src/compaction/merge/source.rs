@@ -9,6 +9,7 @@ use super::blob_garbage::BlobGarbage;
 use crate::error::{Error, Result};
 use crate::handover::Warmth;
 use crate::iterator::MergingIterator;
+use crate::table::TableIterator;
 
 /// An iterator over the records of all inputs, in internal key order. It may cover only a range of
 /// keys, that of a subcompaction.
@@ -179,6 +180,12 @@ impl Source {
             Some(path) => error.while_doing(format_args!("a record of {}", path.display())),
             None => error,
         }
+    }
+
+    /// Returns the iterator of the current record's table.
+    #[inline]
+    pub(crate) fn table(&self) -> Option<&TableIterator> {
+        self.merged.table()
     }
 
     /// Returns the path of the current record's table.

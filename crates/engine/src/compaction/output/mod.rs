@@ -31,6 +31,7 @@ use crate::compaction::job_state::{JobState, Part};
 use crate::compaction::merge::{DeeperLevels, Stop};
 use crate::error::Result;
 use crate::handover::Warmth;
+use crate::table::TableIterator;
 
 pub(crate) use cuts::target_bytes;
 use cuts::{Cuts, PassedGrandparents};
@@ -99,6 +100,7 @@ impl Outputs {
         key: &[u8],
         value: &[u8],
         warmth: Warmth,
+        input: Option<&TableIterator>,
     ) -> Result<()> {
         let passed = self.cuts.pass(key);
         self.tombstones.pass(self.shared.comparator(), key::user_key(key));
@@ -115,7 +117,7 @@ impl Outputs {
             Some(table) => table,
             none => none.insert(OutputTable::begin(&self.shared, &self.part)?),
         };
-        if stop == Stop::Record { table.add(key, value, warmth) } else { Ok(()) }
+        if stop == Stop::Record { table.add(key, value, warmth, input) } else { Ok(()) }
     }
 
     /// Whether the current output ends before `key`.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::handover::{TableHandover, Warmth};
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Origin;
-use crate::table::{Builder, FileMetadata};
+use crate::table::{Builder, FileMetadata, TableIterator};
 
 /// A table that is being written.
 pub(super) struct OutputTable {
@@ -88,11 +88,17 @@ impl OutputTable {
     }
 
     #[inline]
-    pub(super) fn add(&mut self, internal_key: &[u8], value: &[u8], warmth: Warmth) -> Result<()> {
+    pub(super) fn add(
+        &mut self,
+        internal_key: &[u8],
+        value: &[u8],
+        warmth: Warmth,
+        input: Option<&TableIterator>,
+    ) -> Result<()> {
         if let Some(entries) = &mut self.entries {
             entries.add(internal_key, value);
         }
-        self.builder.add_warm(internal_key, value, warmth)
+        self.builder.add_warm(internal_key, value, warmth, input)
     }
 
     pub(super) fn add_range_tombstone(

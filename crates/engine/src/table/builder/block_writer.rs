@@ -112,6 +112,21 @@ impl BlockWriter {
         if compression == Compression::None {
             return self.write_plain(block);
         }
+        self.put_compressed(block, compression)
+    }
+
+    /// Writes a block whose compressed form is known.
+    ///
+    /// # Errors
+    /// Those of [`BlockWriter::write`].
+    pub(super) fn write_compressed(&mut self, block: &[u8], compressed: &[u8]) -> Result<Written> {
+        self.compressed.clear();
+        self.compressed.extend_from_slice(compressed);
+        self.put_compressed(block, self.compression())
+    }
+
+    /// Writes `self.compressed`, which is the compressed form of `block`.
+    fn put_compressed(&mut self, block: &[u8], compression: Compression) -> Result<Written> {
         self.compressed_any = true;
         let mut compressed = std::mem::take(&mut self.compressed);
         let written = self

@@ -11,6 +11,8 @@
 //!   block of range tombstones would be, and starts another ([`Builder::is_index_half_full`],
 //!   [`Builder::has_tombstone_room`]).
 //! - Blocks end where RocksDB ends them, and hold the bytes that RocksDB would write.
+//! - A data block that a compaction does not change keeps its compressed form, if the input states
+//!   the same compression settings.
 //! - Properties count exactly what was added: the next compaction checks the counts.
 //! - The first failure is final: nothing is added after it, and every later call returns it.
 //!
@@ -52,6 +54,7 @@ use tailwater_io::stream::SequentialWriter;
 use crate::error::{Error, Result};
 use crate::handover::{TableHandover, Warmth};
 use crate::sequence_times::SequenceTimes;
+use crate::table::{StoredBlock, TableIterator};
 
 use block_writer::BlockWriter;
 pub use compression::TableCompression;
@@ -158,14 +161,18 @@ impl Builder {
     }
 
     /// Adds an entry like [`Builder::add`], with the warmth of the input block that it comes from.
+    /// `input` is the iterator of the table that it comes from. If the entry begins a data block,
+    /// and the data block before it is one that `input` has just left, that block is not compressed
+    /// again.
     #[inline]
     pub(crate) fn add_warm(
         &mut self,
         internal_key: &[u8],
         value: &[u8],
         warmth: Warmth,
+        input: Option<&TableIterator>,
     ) -> Result<()> {
-        self.add(internal_key, value)?;
+        self.latched(|builder| builder.add_entry(internal_key, value, input))?;
         if let Some(table_handover) = &mut self.table_handover {
             table_handover.add(internal_key.len() + value.len(), warmth);
         }
@@ -180,7 +187,7 @@ impl Builder {
     /// from writing the file, possibly from blocks written much earlier. Every later call returns
     /// the same error.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
-        self.latched(|builder| builder.add_entry(internal_key, value))
+        self.latched(|builder| builder.add_entry(internal_key, value, None))
     }
 
     /// Adds a range tombstone. `start` is the internal key of its start, with the range deletion
@@ -297,11 +304,16 @@ impl Builder {
         answer
     }
 
-    fn add_entry(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
+    fn add_entry(
+        &mut self,
+        internal_key: &[u8],
+        value: &[u8],
+        input: Option<&TableIterator>,
+    ) -> Result<()> {
         let key = ParsedKey::parse(internal_key).map_err(|error| self.refused(error))?;
         self.check_entry(internal_key, &key, value)?;
         if self.limits.end_before(&self.block, internal_key.len(), value.len()) {
-            self.end_block(Some(internal_key))?;
+            self.end_block(Some(internal_key), input.and_then(TableIterator::left_block))?;
         }
         self.extent
             .add(internal_key, &key, value)
@@ -377,8 +389,8 @@ impl Builder {
     }
 
     /// Writes the data block, which is not empty, and adds its index entry. `next` is the first
-    /// internal key of the next block.
-    fn end_block(&mut self, next: Option<&[u8]>) -> Result<()> {
+    /// internal key of the next block. `input` is the input block that may be the same block.
+    fn end_block(&mut self, next: Option<&[u8]>, input: Option<StoredBlock<'_>>) -> Result<()> {
         let shortening = self.format.index_shortening();
         let last = self.block.last_key();
         let separator = &mut self.separator;
@@ -394,7 +406,14 @@ impl Builder {
             self.output.set_warm(is_warm);
         }
         let tries_compression = self.output.tries_compression(self.finished_block.len());
-        let written = self.output.write(&mut self.finished_block)?;
+        let compressed = input.and_then(|input| {
+            let settings = &self.properties.compression_options;
+            input.compressed_form(&self.finished_block, self.output.compression(), settings)
+        });
+        let written = match compressed {
+            Some(compressed) => self.output.write_compressed(&self.finished_block, compressed)?,
+            None => self.output.write(&mut self.finished_block)?,
+        };
         if self.format.alignment() > 0 {
             self.output.pad(self.format.alignment())?;
         }

@@ -46,7 +46,7 @@ impl Builder {
         }
         if !self.block.is_empty() {
             self.extent.end(&self.format.comparator, self.block.last_key());
-            self.end_block(None)?;
+            self.end_block(None, None)?;
         }
         self.output.set_warm(self.table_handover.as_ref().is_some_and(TableHandover::is_paged));
         let tail_start = self.output.offset();

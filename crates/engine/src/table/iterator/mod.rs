@@ -21,14 +21,14 @@ use tailwater_format::key::{self, Sequence, ValueType};
 use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use tailwater_io::Purpose;
 
-use crate::block_cache::Block;
+use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
 use crate::error::Result;
 use crate::handover::Warmth;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::skipped_damage::{SkippedDamage, SkippedKeys};
 use crate::table::reader::compare_to;
-use crate::table::{AccessResult, BlockAccess, Loading, ReadProfile, TableReader};
+use crate::table::{AccessResult, BlockAccess, Loading, ReadProfile, StoredBlock, TableReader};
 
 use index::IndexIterator;
 use lookahead::Lookahead;
@@ -45,6 +45,9 @@ pub(crate) struct TableIterator {
     index: IndexIterator,
     block: Option<Arc<Cached<Block>>>,
     handle: BlockHandle,
+    /// The block that the iterator left last, and its location; set only if a compaction reads the
+    /// table.
+    left: Option<(BlockHandle, Arc<Cached<Block>>)>,
     /// The warmth of the current block; set only if a compaction reads the table.
     warmth: Warmth,
     cursor: Cursor,
@@ -82,6 +85,7 @@ impl TableIterator {
             index: IndexIterator::default(),
             block: None,
             handle: BlockHandle::default(),
+            left: None,
             warmth: Warmth::default(),
             cursor: Cursor::default(),
             read_ahead,
@@ -142,6 +146,7 @@ impl TableIterator {
         self.index.leave();
         self.lookahead.restart();
         self.block = None;
+        self.left = None;
         self.cursor.reset();
     }
 
@@ -196,6 +201,17 @@ impl TableIterator {
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth
+    }
+
+    /// Returns the data block that the iterator left last, as it is stored; `None` if its stored
+    /// bytes are no longer in memory.
+    pub(crate) fn left_block(&self) -> Option<StoredBlock<'_>> {
+        let (handle, block) = self.left.as_ref()?;
+        if self.table.dictionary_for(BlockKind::Data).is_some() {
+            return None;
+        }
+        let stored = self.read_ahead.stored(&self.table, *handle)?;
+        StoredBlock::new(block.bytes(), stored, &self.table.properties().compression_options)
     }
 
     /// Goes to the first record.
@@ -465,8 +481,9 @@ impl TableIterator {
         if self.block.is_some() && self.handle == handle {
             return Ok(());
         }
-        self.block = None;
+        let left = self.block.take();
         if self.profile.purpose == Purpose::CompactionRead {
+            self.left = left.map(|block| (self.handle, block));
             // Whether the block is cached must be determined before this read, because a buffered
             // read puts the block into the page cache.
             self.warmth = self.table.warmth(handle);

@@ -235,6 +235,11 @@ impl ReadAhead {
         table.keep(handle, BlockKind::Data, bytes, profile)
     }
 
+    /// Returns a block with its trailer as it is stored in the file, if it was read ahead.
+    pub(super) fn stored(&self, table: &TableReader, handle: BlockHandle) -> Option<&[u8]> {
+        self.span(handle.offset, table.file().length_with_trailer(handle).ok()?)
+    }
+
     /// Returns the bytes of a span of the file, if it was read ahead.
     fn span(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;

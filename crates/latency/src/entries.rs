@@ -1,7 +1,7 @@
 //! Generates keys and values as `db_bench` does.
 //!
 //! A key is a number as 8 big-endian bytes, padded with the character `0`. Values are taken from
-//! one long text that compresses to about half its size, or are incompressible random bytes.
+//! one long text that compresses to a given share of its size, or are incompressible random bytes.
 
 use std::fmt;
 
@@ -12,8 +12,8 @@ pub const KEY_BYTES: usize = 16;
 
 /// Length of the text from which values are taken, in bytes.
 const TEXT_BYTES: usize = 1 << 20;
-/// Length of a piece of the text, in bytes. In each piece the second half repeats the first, so
-/// that the text compresses to about half its size.
+/// Length of a piece of the text, in bytes. Each piece repeats its beginning, whose length is the
+/// share to which the text compresses.
 const PIECE_BYTES: usize = 100;
 
 /// Returns the key of the entry with this number.
@@ -38,14 +38,25 @@ impl fmt::Debug for Values {
 }
 
 impl Values {
-    /// Creates compressible values of `length` bytes each. `length` must be at most 1 MiB.
+    /// Creates values of `length` bytes each that compress to about half their size. `length` must
+    /// be at most 1 MiB.
     pub fn new(length: usize, seed: u64) -> Self {
+        Self::compressible(length, 0.5, seed)
+    }
+
+    /// Creates values of `length` bytes each that compress to about this share of their size, as
+    /// with `compression_ratio` of `db_bench`; incompressible ones for a share of at least 1.
+    /// `length` must be at most 1 MiB.
+    pub fn compressible(length: usize, ratio: f64, seed: u64) -> Self {
+        if ratio >= 1.0 {
+            return Self::random(length, seed);
+        }
+        let beginning = ((PIECE_BYTES as f64 * ratio) as usize).max(1);
         let mut rng = Rng::with_seed(seed);
         let mut bytes = Vec::with_capacity(TEXT_BYTES + PIECE_BYTES);
         while bytes.len() < TEXT_BYTES {
-            let half: Vec<u8> = (0..PIECE_BYTES / 2).map(|_| rng.u8(b' '..=b'~')).collect();
-            bytes.extend_from_slice(&half);
-            bytes.extend_from_slice(&half);
+            let piece: Vec<u8> = (0..beginning).map(|_| rng.u8(b' '..=b'~')).collect();
+            bytes.extend(piece.iter().cycle().take(PIECE_BYTES));
         }
         Self { bytes, length, is_random: false }
     }
@@ -94,6 +105,21 @@ mod tests {
         assert_eq!(values.get(0), values.get(2));
         assert_eq!(values.get(1).len(), 1 << 19);
         assert_eq!(Values::new(0, 7).get(3), b"");
+    }
+
+    #[test]
+    fn values_compress_to_the_given_share() {
+        for ratio in [0.1, 0.5, 0.75] {
+            let values = Values::compressible(4096, ratio, 7);
+            let value = values.get(3);
+            // The parts of the value that do not repeat what is right before them.
+            let beginning = (100.0 * ratio) as usize;
+            let repeats = (beginning..value.len()).filter(|&at| value[at] == value[at - beginning]);
+            let share = 1.0 - repeats.count() as f64 / value.len() as f64;
+            assert!((share - ratio).abs() < 0.03, "{ratio}: {share}");
+        }
+        assert_eq!(Values::compressible(100, 1.0, 7).get(5), Values::random(100, 7).get(5));
+        assert_eq!(Values::compressible(100, 0.5, 7).get(5), Values::new(100, 7).get(5));
     }
 
     #[test]

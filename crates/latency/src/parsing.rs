@@ -10,6 +10,14 @@ pub fn above_zero(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses a share: a number above 0 and up to 1.
+pub fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err("not a number above 0 and up to 1".into()),
+    }
+}
+
 /// Parses a whole number of at least 1.
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {

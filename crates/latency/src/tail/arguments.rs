@@ -11,7 +11,7 @@ use super::engine::EngineName;
 use super::incident::Incident;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::experiment::Earlier;
-use crate::parsing::{above_zero, at_least_one};
+use crate::parsing::{above_zero, at_least_one, share};
 
 /// The arguments of the experiment. The default values are those of RocksDB's published experiment,
 /// unless `--preset` or `--quick` selects others.
@@ -75,6 +75,10 @@ pub struct TailArguments {
     /// sustain [default: 40MB]
     #[arg(long, value_name = "BYTES|calibrate")]
     pub write_rate: Option<WriteRate>,
+    /// Share of their size to which values compress; 1 for random values [default: 0.5 if --options
+    /// or --tailwater-options turn compression on, otherwise 1]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub compression_ratio: Option<f64>,
     /// Duration of a run, in seconds [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
     pub duration: Option<f64>,

@@ -214,10 +214,14 @@ fn how(parameters: &Parameters) -> String {
         (_, Some(rate)) => format!("while {:.0} MB/s are written", rate as f64 / 1e6),
         (_, None) => "while it is written".to_owned(),
     };
+    let values = match load.compression_ratio {
+        ratio if ratio < 1.0 => format!(", whose values compress to {ratio} of their size,"),
+        _ => String::new(),
+    };
     let start = if parameters.is_warm { "" } else { " Runs with writes begin with empty caches." };
     format!(
-        "{} of a database of {} are read by {} reader{} {limit}, {work}. Each row is compared with \
-         the same configuration without writes.{start}",
+        "{} of a database of {}{values} are read by {} reader{} {limit}, {work}. Each row is \
+         compared with the same configuration without writes.{start}",
         Bytes(parameters.hot_bytes()),
         Bytes(parameters.database_bytes()),
         load.readers,

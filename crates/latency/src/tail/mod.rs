@@ -23,6 +23,7 @@ mod batches;
 mod calibration;
 mod catch_up;
 mod child;
+mod compression;
 mod configuration;
 mod copy;
 mod document;

@@ -9,6 +9,7 @@ use tailwater_io::Purpose;
 
 use super::arguments::{Engines, Limit, Preset, TailArguments};
 use super::batches::BatchLoad;
+use super::compression;
 use super::configuration::Configuration;
 use super::engine::EngineName;
 use super::figures::Figures;
@@ -21,6 +22,8 @@ use crate::experiment::turns;
 
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 4096;
+/// Share of their size to which values compress in runs with compression, as in `db_bench`.
+const COMPRESSION_RATIO: f64 = 0.5;
 /// Number of keys in the database per byte of the memory limit, as in the published experiment of
 /// RocksDB.
 const KEYS_PER_BYTE: f64 = 3_500_000.0 / (1u64 << 30) as f64;
@@ -106,6 +109,12 @@ impl Parameters {
             &table.unwrap_or_default(),
             if is_tailwater { &self.tailwater_options } else { "" },
         ])
+    }
+
+    /// Returns those of the additional options that concern compression, as an option string that
+    /// ends with a separator if it is not empty.
+    pub(super) fn compression(&self) -> String {
+        compression::options(&[&self.more_options, &self.tailwater_options])
     }
 
     /// Returns the total size of all keys and values in the database, in bytes.
@@ -359,6 +368,11 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
     // The cache is 1.5 times as large as the hot set. It also holds the overhead of blocks, and
     // outdated blocks (of overwritten values and compacted tables) that are not evicted yet.
     let block_cache = hot_keys * VALUE_BYTES as u64 / 2 * 3;
+    let more_options = arguments.options.clone().unwrap_or_default();
+    let tailwater_options = arguments.tailwater_options.clone().unwrap_or_default();
+    let is_compressed =
+        compression::is_on(&compression::options(&[&more_options, &tailwater_options]));
+    let default_ratio = if is_compressed { COMPRESSION_RATIO } else { 1.0 };
     Ok(Parameters {
         kind: defaults.kind,
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -368,6 +382,7 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
             keys,
             key_bytes: KEY_BYTES,
             value_bytes: VALUE_BYTES,
+            compression_ratio: arguments.compression_ratio.unwrap_or(default_ratio),
             hot_keys,
             readers: arguments.readers.unwrap_or(defaults.readers),
             reads_per_second: arguments.read_rate.or(defaults.reads_per_second),
@@ -375,8 +390,8 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         batch_load: BatchLoad::of(arguments),
         write_bytes_per_second: write_rate(arguments, defaults),
         duration_seconds: arguments.duration.unwrap_or(defaults.duration),
-        more_options: arguments.options.clone().unwrap_or_default(),
-        tailwater_options: arguments.tailwater_options.clone().unwrap_or_default(),
+        more_options,
+        tailwater_options,
         is_warm: arguments.warm || defaults.is_warm,
         incident: arguments.incident,
         block_cache_bytes: arguments.block_cache.map_or(block_cache, |Bytes(bytes)| bytes),
@@ -548,6 +563,27 @@ mod tests {
     }
 
     #[test]
+    fn values_compress_if_compression_is_on_or_if_asked_for() {
+        for (typed, ratio, compression) in [
+            ("", 1.0, ""),
+            ("--options bytes_per_sync=0", 1.0, ""),
+            ("--options compression=kNoCompression", 1.0, "compression=kNoCompression;"),
+            ("--options compression=kZSTD", 0.5, "compression=kZSTD;"),
+            (
+                "--tailwater-options compression=kLZ4Compression",
+                0.5,
+                "compression=kLZ4Compression;",
+            ),
+            ("--options compression=kZSTD --compression-ratio 0.25", 0.25, "compression=kZSTD;"),
+            ("--compression-ratio 0.5", 0.5, ""),
+        ] {
+            let parameters = plan(typed).unwrap().parameters;
+            assert_eq!(parameters.load.compression_ratio, ratio, "{typed}");
+            assert_eq!(parameters.compression(), compression, "{typed}");
+        }
+    }
+
+    #[test]
     fn errors_name_the_argument() {
         for (typed, name) in [
             ("--limit 1M", "--limit"),
@@ -561,6 +597,8 @@ mod tests {
             ("--runs none", "--runs"),
             ("--duration=-3", "--duration"),
             ("--read-rate 0", "--read-rate"),
+            ("--compression-ratio 1.5", "--compression-ratio"),
+            ("--compression-ratio 0", "--compression-ratio"),
             ("--batch-readers 1 --batch-size 0", "--batch-size"),
             ("--batch-readers 1 --batch-form pinned", "--batch-form"),
             ("--batch-form single-gets", "--batch-readers"),

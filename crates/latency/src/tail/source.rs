@@ -28,7 +28,7 @@ pub(super) const DESCRIPTION: &str = "source.json";
 
 /// The parameters that determine the content of a source database. They are stored with the
 /// database, in the file [`DESCRIPTION`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Source {
     /// Version of the code that generates keys and values.
     version: u32,
@@ -37,14 +37,28 @@ pub(super) struct Source {
     kind: Kind,
     #[serde(rename = "shape")]
     tree_options: TreeOptions,
+    /// Share of their size to which values compress; `None` for incompressible values.
+    #[serde(default)]
+    compression_ratio: Option<f64>,
+    /// The options of compression, as an option string.
+    #[serde(default)]
+    compression: String,
 }
 
 impl Source {
     /// Describes the source database that an experiment needs.
     pub(super) fn new(parameters: &Parameters) -> Self {
         let Parameters { load, kind, tree_options, .. } = *parameters;
-        let Load { keys, value_bytes, .. } = load;
-        Self { version: 1, keys, value_bytes, kind, tree_options }
+        let Load { keys, value_bytes, compression_ratio, .. } = load;
+        Self {
+            version: 1,
+            keys,
+            value_bytes,
+            kind,
+            tree_options,
+            compression_ratio: (compression_ratio < 1.0).then_some(compression_ratio),
+            compression: parameters.compression(),
+        }
     }
 
     /// Returns the size of the database's keys and values, in bytes.
@@ -58,7 +72,8 @@ impl Source {
             Kind::Overwriting => "source",
             Kind::Merging => "source-to-merge",
         };
-        directory.join(format!("{kind}-{}x{}", self.keys, self.value_bytes))
+        let ratio = self.compression_ratio.map_or_else(String::new, |ratio| format!("-{ratio}"));
+        directory.join(format!("{kind}-{}x{}{ratio}", self.keys, self.value_bytes))
     }
 
     /// Returns whether a complete database with exactly these parameters exists in `directory`.
@@ -75,7 +90,9 @@ impl Source {
     /// of the filesystem.
     pub(super) fn build(&self, directory: &Path) -> Result<(), Failure> {
         let path = self.path(directory);
-        let unfinished = path.with_extension("unfinished");
+        let mut unfinished = path.clone().into_os_string();
+        unfinished.push(".unfinished");
+        let unfinished = PathBuf::from(unfinished);
         say!(
             "building the source database: {} keys with values of {}, {}, in {}",
             self.keys,
@@ -120,12 +137,14 @@ impl Source {
     ) -> Result<(), Failure> {
         let mut open = OpenOptions::default();
         open.set_from_string(&format!(
-            "create_if_missing=true;{};{options}",
-            self.tree_options.options()
+            "create_if_missing=true;{};{}{options}",
+            self.tree_options.options(),
+            self.compression
         ))?;
         let db = Db::open(directory, &open)?;
         let family = db.cf_handle("default")?;
-        let values = Values::random(self.value_bytes, self.keys);
+        let ratio = self.compression_ratio.unwrap_or(1.0);
+        let values = Values::compressible(self.value_bytes, ratio, self.keys);
         let writes = WriteOptions::new().with_disable_wal(true);
         let mut reported_at = Instant::now();
         for number in keys {

@@ -117,6 +117,14 @@ impl Table<'_> {
         if let Some(batches) = parameters.batch_load {
             write!(f, "\n{}", batches.describe())?;
         }
+        let (ratio, compression) = (parameters.load.compression_ratio, parameters.compression());
+        if ratio < 1.0 || !compression.is_empty() {
+            let options = match compression.trim_end_matches(';') {
+                "" => "no compression",
+                options => options,
+            };
+            write!(f, "\nvalues compress to {ratio} of their size; {options}")?;
+        }
         match (parameters.kind, parameters.write_bytes_per_second) {
             (Kind::Merging, _) => {
                 writeln!(f, "\none compaction merges everything during the reads\n")

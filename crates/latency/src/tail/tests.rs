@@ -284,6 +284,30 @@ fn clients_get_batches_beside_the_reads() {
 }
 
 #[test]
+fn values_compress_in_a_compressed_database() {
+    let scratch = tempfile::tempdir().unwrap();
+    let arguments = TailArguments {
+        options: Some("compression=kLZ4Compression".to_owned()),
+        runs: Some(1),
+        keep: true,
+        ..arguments(scratch.path())
+    };
+    let text = experiment(&arguments, &Here::default()).unwrap();
+    let head = "values compress to 0.5 of their size; compression=kLZ4Compression";
+    assert!(text.contains(head), "{text}");
+    let parameters = &report(scratch.path())["parameters"];
+    assert_eq!(parameters["compression_ratio"], 0.5);
+    // The source database is compressed, too: most reads of a run are of its tables.
+    let source = scratch.path().join("source-1020x4096-0.5");
+    let open = tailwater::OpenOptions::default();
+    let db = tailwater::Db::open(&source, &open).unwrap();
+    let family = db.cf_handle("default").unwrap();
+    let size = db.property_int_value_cf(&family, "rocksdb.total-sst-files-size").unwrap();
+    let share = size.unwrap() as f64 / (1020.0 * 4112.0);
+    assert!((0.45..0.65).contains(&share), "{share}");
+}
+
+#[test]
 fn two_experiments_do_not_share_a_directory() {
     let scratch = tempfile::tempdir().unwrap();
     let held = tailwater_io::Storage::lock(

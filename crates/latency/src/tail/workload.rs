@@ -48,6 +48,9 @@ pub(super) struct Load {
     pub(super) keys: u64,
     pub(super) key_bytes: usize,
     pub(super) value_bytes: usize,
+    /// Share of their size to which values compress.
+    #[serde(default = "incompressible")]
+    pub(super) compression_ratio: f64,
     /// Size of the hot set, in keys. The readers read only these keys, which at first are the first
     /// keys of the database.
     pub(super) hot_keys: u64,
@@ -55,6 +58,11 @@ pub(super) struct Load {
     /// Reads per second of all readers together, in an open loop: reads are scheduled. `None` for a
     /// closed loop, in which a reader starts a read when its previous read has returned.
     pub(super) reads_per_second: Option<f64>,
+}
+
+/// The ratio of values in reports that do not name it.
+fn incompressible() -> f64 {
+    1.0
 }
 
 /// What the threads of a phase share.
@@ -188,9 +196,9 @@ impl Phase<'_> {
     /// Runs the writer: overwrites random keys until the phase ends. `rate` limits the bytes of
     /// keys and values per second. Returns the number of these bytes that were written.
     pub(super) fn write(&self, rate: Option<u64>) -> Result<u64, Failure> {
-        let Load { keys, value_bytes, .. } = self.load;
+        let Load { keys, value_bytes, compression_ratio, .. } = self.load;
         let mut rng = Rng::with_seed(!self.seed);
-        let values = Values::random(value_bytes, self.seed);
+        let values = Values::compressible(value_bytes, compression_ratio, self.seed);
         let bytes = KEY_BYTES + value_bytes;
         let mut pace = rate.map(|rate| Pace::new(self.clock, rate));
         let mut written = 0;
@@ -286,8 +294,15 @@ pub(super) mod tests {
         end_ns: u64,
     ) -> Phase<'a> {
         let (keys, hot_keys, readers) = (100, 10, 1);
-        let (key_bytes, value_bytes) = (KEY_BYTES, 1);
-        let load = Load { keys, key_bytes, value_bytes, hot_keys, readers, reads_per_second };
+        let load = Load {
+            keys,
+            key_bytes: KEY_BYTES,
+            value_bytes: 1,
+            compression_ratio: 1.0,
+            hot_keys,
+            readers,
+            reads_per_second,
+        };
         Phase { database, clock, load, moves_from_ns: None, seed: 1, end: End::at(end_ns) }
     }
 

@@ -11,6 +11,7 @@ mod lmdb;
 mod redb;
 mod rocksdb;
 mod rocksdb_scans;
+mod rocksdb_slow_reads;
 
 use std::process::ExitCode;
 

@@ -14,6 +14,8 @@ use tailwater_bench::store::{Direction, Engine, Failure, Scanned, Store};
 use tailwater_latency::engine;
 use tailwater_latency::tail::{Activity, Moved, TailDatabase, TailEngine};
 
+use crate::rocksdb_slow_reads::Attribution;
+
 /// The directory of this process's open files, and what the descriptor of a ring is a link to.
 const DESCRIPTORS: &str = "/proc/self/fd";
 const RING: &str = "anon_inode:[io_uring]";
@@ -62,6 +64,7 @@ struct RocksDb {
     reading: Reading,
     writes: WriteOptions,
     synced_writes: WriteOptions,
+    slow_reads: Attribution,
 }
 
 impl RocksDb {
@@ -74,7 +77,8 @@ impl RocksDb {
         synced_writes.set_sync(true);
         let reading = Reading::default();
         let (reads, writes) = (read_options(reading), WriteOptions::default());
-        Ok(Self { db, options, reads, reading, writes, synced_writes })
+        let slow_reads = Attribution::default();
+        Ok(Self { db, options, reads, reading, writes, synced_writes, slow_reads })
     }
 
     /// Checks that RocksDB reads with io_uring. It ignores `async_io` without an error if it was
@@ -187,14 +191,15 @@ impl Store for RocksDb {
 
 impl TailDatabase for RocksDb {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
-        let Some(found) = self.db.get_pinned_opt(key, &self.reads)? else { return Ok(false) };
+        let found = self.slow_reads.of(|| self.db.get_pinned_opt(key, &self.reads))?;
+        let Some(found) = found else { return Ok(false) };
         value.clear();
         value.extend_from_slice(&found);
         Ok(true)
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
-        Store::multi_get(self, keys)
+        self.slow_reads.of(|| Store::multi_get(self, keys))
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
@@ -216,6 +221,11 @@ impl TailDatabase for RocksDb {
             iterator.next();
         }
         Ok(iterator.status()?)
+    }
+
+    fn attribute_slow_reads(&self, threshold_us: u64) -> Result<(), Failure> {
+        self.slow_reads.begin(threshold_us);
+        Ok(())
     }
 
     fn activity(&self) -> Result<Activity, Failure> {
@@ -241,6 +251,9 @@ impl TailDatabase for RocksDb {
             block_cache_bytes: number("rocksdb.block-cache-capacity")?,
             held_back: None,
             user_reads: None,
+            block_cache_hits: ticker(Ticker::BlockCacheDataHit),
+            block_cache_misses: ticker(Ticker::BlockCacheDataMiss),
+            slow_reads: self.slow_reads.totals(),
         })
     }
 }

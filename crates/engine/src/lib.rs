@@ -115,7 +115,7 @@ pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
 pub use read::{ReadOptions, Snapshot, ValueBuffer};
 pub use skipped_damage::{SkippedDamage, SkippedKeys, SkippedPart};
 pub use stall::{StallCause, StallState};
-pub use stats::{HistogramData, Statistics};
+pub use stats::{HistogramData, SlowReadCause, SlowReadTotals, Statistics};
 pub use storage::{DescriptorBudget, IoMode, PosixStorage, Purpose, Storage};
 pub use table::PinnedValue;
 pub use tailwater_format::Error as FormatError;

@@ -3,9 +3,9 @@
 //! All code reads the time and sleeps through a [`Clock`], so that tests can control the time.
 
 use std::fmt::{self, Debug};
-use std::sync::LazyLock;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub(crate) use crate::monotonic::monotonic_ns;
 use crate::sync::{Condvar, Mutex};
 
 /// A source of time. Safe to use from any thread.
@@ -37,12 +37,6 @@ pub trait Clock: Debug + Send + Sync + 'static {
 /// The system's time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
-
-/// Returns the nanoseconds since the first call in this process. Never decreases.
-pub(crate) fn monotonic_ns() -> u64 {
-    static START: LazyLock<Instant> = LazyLock::new(Instant::now);
-    START.elapsed().as_nanos() as u64
-}
 
 impl Clock for SystemClock {
     fn monotonic_ns(&self) -> u64 {

@@ -10,13 +10,14 @@
 //! to end with several requests in flight. It uses aligned memory from bounded pools ([`buffer`]),
 //! a rate limit ([`pace`]), and a limit on its requests in flight while users wait for the device
 //! ([`foreground`]). [`kernel`] reports the effects on the page cache, the device and the
-//! processors. Time ([`clock`]) and threads ([`thread`]) also come only from this crate. [`sizing`]
-//! decides the capacity of caches that adapt their size, and [`descriptors`] divides the process's
-//! file descriptors.
+//! processors, [`attribution`] tells where the time of an operation goes. Time ([`clock`]) and
+//! threads ([`thread`]) also come only from this crate. [`sizing`] decides the capacity of caches
+//! that adapt their size, and [`descriptors`] divides the process's file descriptors.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("tailwater-io supports Linux only");
 
+pub mod attribution;
 pub mod buffer;
 pub mod clock;
 pub mod descriptors;
@@ -27,11 +28,13 @@ mod histogram;
 mod host;
 pub mod in_flight;
 pub mod kernel;
+mod monotonic;
 pub mod pace;
 pub mod posix;
 pub mod probe;
 pub mod purpose;
 pub mod rings;
+mod sections;
 mod shards;
 pub mod shared_memory;
 #[cfg(any(test, feature = "sim"))]

@@ -12,6 +12,8 @@ use std::sync::{self, MutexGuard, PoisonError, TryLockError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use crate::sections::{self, Section};
+
 /// A mutual-exclusion lock that contains the value it guards.
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized> {
@@ -38,6 +40,16 @@ impl<T: ?Sized> Mutex<T> {
     pub fn lock(&self) -> MutexGuard<'_, T> {
         #[cfg(debug_assertions)]
         recording::note(&self.takers);
+        match self.inner.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => self.wait(),
+        }
+    }
+
+    #[cold]
+    fn wait(&self) -> MutexGuard<'_, T> {
+        let _waiting = sections::enter(Section::Lock);
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,6 +85,7 @@ impl Condvar {
     /// Releases the lock, waits until this is notified, and takes the lock again. May also return
     /// without a notification.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        let _waiting = sections::enter(Section::Lock);
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -82,6 +95,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         limit: Duration,
     ) -> MutexGuard<'a, T> {
+        let _waiting = sections::enter(Section::Lock);
         self.0.wait_timeout(guard, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -91,6 +105,7 @@ impl Condvar {
         guard: MutexGuard<'a, T>,
         waits: impl FnMut(&mut T) -> bool,
     ) -> MutexGuard<'a, T> {
+        let _waiting = sections::enter(Section::Lock);
         self.0.wait_while(guard, waits).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -101,6 +116,7 @@ impl Condvar {
         limit: Duration,
         waits: impl FnMut(&mut T) -> bool,
     ) -> MutexGuard<'a, T> {
+        let _waiting = sections::enter(Section::Lock);
         self.0.wait_timeout_while(guard, limit, waits).unwrap_or_else(PoisonError::into_inner).0
     }
 
@@ -148,6 +164,7 @@ impl Turns {
             {
                 return taken;
             }
+            let _waiting = sections::enter(Section::Lock);
             thread::park_timeout(TURN_RETRY);
         }
     }

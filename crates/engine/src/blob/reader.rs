@@ -7,11 +7,13 @@ use tailwater_format::blob::{
     BLOB_HEADER_LENGTH, BLOB_RECORD_HEADER_LENGTH, BlobFileHeader, BlobLocation, BlobRecordHeader,
 };
 use tailwater_format::compress::{Compression, Decompressor};
+use tailwater_io::attribution::{self, Section};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::in_flight::Span;
 use tailwater_io::{Purpose, ReadFile};
 
 use crate::error::{Error, Result};
+use crate::stats::slow_reads;
 
 /// One open blob file. Threads may share it.
 #[derive(Debug)]
@@ -137,6 +139,8 @@ impl BlobRecord<'_> {
     /// # Errors
     /// Corruption, if the record belongs to another key, ends early, or a checksum does not match.
     fn value<'b>(&self, bytes: &'b [u8]) -> Result<&'b [u8]> {
+        slow_reads::count(|counts| counts.blobs += 1);
+        let _unpacking = attribution::enter(Section::Unpacking);
         let Self { reader, user_key, start, .. } = self;
         let damaged = |error| Error::decoding(&reader.path, *start, error);
         let wrong = |message: String| Error::corruption_at(&reader.path, *start, message);
@@ -194,6 +198,7 @@ impl PackedValue {
 
 /// Decompresses the value of the record at offset `start` of a blob file.
 fn decompress(compression: Compression, value: &[u8], path: &Path, start: u64) -> Result<Vec<u8>> {
+    let _unpacking = attribution::enter(Section::Unpacking);
     let mut output = Vec::new();
     Decompressor::new()
         .decompress(compression, value, None, &mut output)

@@ -84,6 +84,20 @@ pub(crate) enum BlockKind {
     Filter,
 }
 
+impl BlockKind {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 3] = [Self::Data, Self::Index, Self::Filter];
+
+    /// Returns the kind's name in reports.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Index => "index",
+            Self::Filter => "filter",
+        }
+    }
+}
+
 impl Block {
     /// Parses the uncompressed bytes of a block.
     pub(crate) fn parse(

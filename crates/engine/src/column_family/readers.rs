@@ -19,6 +19,7 @@ use crate::open_options::OpenOptions;
 use crate::options::PrepopulateBlockCache;
 use crate::stall::CompactionPressure;
 use crate::stats::ReaderMemory;
+use crate::stats::slow_reads::SlowReads;
 use crate::table::{OpenBudget, TableCache, TableContext};
 
 /// The resources that all reads of a column family share. They do not depend on the version or the
@@ -51,6 +52,8 @@ pub(crate) struct ReaderFactory {
     io_modes: Arc<IoModes>,
     memory: Arc<ReaderMemory>,
     in_flight: Arc<ReadsInFlight>,
+    /// The slow reads of the database.
+    pub(crate) slow_reads: Arc<SlowReads>,
     /// The open files of all readers.
     pub(crate) open_files: Arc<OpenFiles>,
     /// The generations of the warm set.
@@ -72,6 +75,10 @@ impl ReaderFactory {
                 options.database().tailwater.max_bytes_in_flight as usize,
                 !options.inline_background(),
                 options.storage().statistics().foreground(),
+            )),
+            slow_reads: Arc::new(SlowReads::new(
+                options.database().tailwater.slow_read_threshold_us,
+                options.database().tailwater.slow_read_keys,
             )),
             open_files: OpenFiles::new(options.descriptor_budget(), max_open_files),
             generations: Arc::new(Generations::new(memory_bytes())),
@@ -141,6 +148,8 @@ impl ReaderFactory {
             advises_random: options.database().advise_random_on_open,
             statistics: options.statistics().cloned(),
             in_flight: Arc::clone(&self.in_flight),
+            slow_reads: Arc::clone(&self.slow_reads),
+            family: Arc::from(name),
             reader_memory: Arc::clone(&self.memory),
             handover,
         });

@@ -1,8 +1,10 @@
 //! Changes options while the database is open.
 //!
 //! 1. The new options are computed and checked. If an option is invalid, the change ends here.
-//! 2. An OPTIONS file with the new options replaces the previous file. If that fails, nothing is
-//!    changed. After a crash from here on, the database reopens with the new options.
+//! 2. An OPTIONS file with the new options replaces the previous file; before that, the file
+//!    `TAILWATER-OPTIONS`, if its options change. If either fails, nothing is changed, and the
+//!    latter file is written back. After a crash from here on, the database reopens with the new
+//!    options.
 //! 3. The options take effect in column families and the database, and everything that is derived
 //!    from these options is recomputed. This step cannot fail.
 //!
@@ -150,10 +152,23 @@ impl Database {
                            that it was given; set the rate there";
             return Err(Error::invalid_argument(message));
         }
+        let recorded = self.all_options().database.tailwater;
         let mut all = self.all_options();
         all.database = changed.recorded();
-        self.write_options_file(&all)?;
+        let own = &all.database.tailwater;
+        if recorded != *own {
+            // A crash after this is safe: these options have no effect on what is stored.
+            self.options_files.write_own(own)
+        } else {
+            Ok(())
+        }
+        .and_then(|()| self.write_options_file(&all))
+        .inspect_err(|_| {
+            // If this fails, too, the next opening that loads the options finds the refused ones.
+            let _ = self.options_files.write_own(&recorded);
+        })?;
         self.log_changes("", &*before, after);
+        self.log_changes("", &before.tailwater, &after.tailwater);
         let without_effect =
             |options: &DbOptions| sentences(&database_options_without_effect(options));
         self.warn_of(without_effect(after), &without_effect(&before));
@@ -172,6 +187,8 @@ impl Database {
         }
         self.flushes.change_buffers(after);
         self.versions.lock().set_limits(ManifestLimits::of(after));
+        let own = &after.tailwater;
+        self.context.shared.slow_reads.change(own.slow_read_threshold_us, own.slow_read_keys);
         self.context.background.set_compactions_max(after.compactions_max());
         self.writes.update_logs();
         self.flush_and_compact_what_is_due();

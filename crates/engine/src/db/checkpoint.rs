@@ -253,11 +253,12 @@ impl Database {
             let to = aside.join(FileKind::Wal(log.number).to_string());
             copy(storage, &log.path, Some(log.end), &to, modes)?;
         }
-        let options = self.checkpoint_options().to_document().to_text();
+        let all = self.checkpoint_options();
+        let options = all.to_document().to_text();
         let number = self.context.numbers.take();
         let name = FileKind::Options(number).to_string();
         write_whole(storage, &aside.join(name), options.as_bytes(), Purpose::Checkpoint)?;
-        if let Some(own) = self.context.options.fixed().tailwater.to_text() {
+        if let Some(own) = all.database.tailwater.to_text() {
             let path = aside.join(FileKind::TailwaterOptions.to_string());
             write_whole(storage, &path, own.as_bytes(), Purpose::Checkpoint)?;
         }

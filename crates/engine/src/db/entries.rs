@@ -385,8 +385,13 @@ impl Range {
             }
             _ => bound,
         };
-        let mut cursor =
-            DbIterator::over(source.clone(), self.sequence, options, &profile(options), last)?;
+        let mut cursor = DbIterator::attributed(
+            source.clone(),
+            self.sequence,
+            options,
+            &profile(options),
+            last,
+        )?;
         if let Some(origin) = &self.origin {
             cursor.set_origin(origin.clone());
         }

@@ -10,6 +10,7 @@ use crate::iterator::{DbIterator, Origin};
 use crate::read::{
     self, CopiedValue, FamilyKeys, MultiGetProfile, ReadOptions, Snapshot, ValueBuffer,
 };
+use crate::stats::slow_reads::{Operation, Request, SearchCounts};
 use crate::table::{BatchPinned, LastPinned, PinnedValue, ReadProfile, Sink};
 
 impl Db {
@@ -91,9 +92,44 @@ impl Db {
         sink: &mut S,
     ) -> Result<bool> {
         self.check_read(family, options)?;
-        let snapshot = || self.read_sequence(options);
+        if self.inner.shared.slow_reads.is_on() {
+            return self.attributed_get(family, key, options, sink);
+        }
+        self.get_from_sources(family, key, options, sink, None)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn attributed_get<S: Sink>(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &ReadOptions,
+        sink: &mut S,
+    ) -> Result<bool> {
+        let slow_reads = &self.inner.shared.slow_reads;
+        let (reading, mut searched) = (slow_reads.begin(), SearchCounts::default());
+        let found = self.get_from_sources(family, key, options, sink, Some(&mut searched));
+        if let Some(reading) = reading {
+            let (operation, family) = (Operation::Get, family.name());
+            let request = || Request { operation, family, key: Some(key), keys: 1, searched };
+            slow_reads.end(reading, request);
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn get_from_sources<S: Sink>(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &ReadOptions,
+        sink: &mut S,
+        searched: Option<&mut SearchCounts>,
+    ) -> Result<bool> {
+        let (current, snapshot) = (family.current(), || self.read_sequence(options));
         let statistics = self.inner.shared.statistics.as_deref();
-        read::get(family.current(), key, snapshot, &profile(options), sink, statistics)
+        read::get(current, key, snapshot, &profile(options), sink, statistics, searched)
     }
 
     /// Returns the values of several keys of one column family, as of one point in time, in the
@@ -108,7 +144,7 @@ impl Db {
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedValue>>> {
         let mut values: Vec<Result<Option<PinnedValue>>> = keys.iter().map(|_| Ok(None)).collect();
-        let profile = self.multi_get_profile(options);
+        let profile = self.multi_get_profile(family.name(), options);
         self.multi_get_pinned(family, keys, options, &profile, |at, value| values[at] = value);
         values
     }
@@ -125,8 +161,10 @@ impl Db {
         options: &ReadOptions,
         receive: impl FnMut(usize, Result<Option<PinnedValue>>),
     ) {
-        let profile =
-            MultiGetProfile { receiver_is_foreign: true, ..self.multi_get_profile(options) };
+        let profile = MultiGetProfile {
+            receiver_is_foreign: true,
+            ..self.multi_get_profile(family.name(), options)
+        };
         self.multi_get_pinned(family, keys, options, &profile, receive);
     }
 
@@ -170,7 +208,7 @@ impl Db {
                 return (0..keys.len()).for_each(|at| receive(at, Err(error.clone())));
             }
             let snapshot = || self.read_sequence(options);
-            let profile = self.multi_get_profile(options);
+            let profile = self.multi_get_profile(family.name(), options);
             let sink = || CopiedValue::new(buffer);
             read::multi_get(family.current(), keys, snapshot, &profile, sink, |at, value| {
                 receive(at, value.map(|value| value.map(|copied| copied.range)));
@@ -178,12 +216,18 @@ impl Db {
         });
     }
 
-    fn multi_get_profile(&self, options: &ReadOptions) -> MultiGetProfile<'_> {
+    fn multi_get_profile<'a>(
+        &'a self,
+        family: &'a str,
+        options: &ReadOptions,
+    ) -> MultiGetProfile<'a> {
         MultiGetProfile {
             read: profile(options),
             levels_together: options.optimize_multiget_for_io,
             receiver_is_foreign: false,
             statistics: self.inner.shared.statistics.as_deref(),
+            slow_reads: &self.inner.shared.slow_reads,
+            family,
         }
     }
 
@@ -213,7 +257,7 @@ impl Db {
             keys: group.iter().map(|&at| (at, keys[at].1.as_ref())).collect(),
         });
         let (families, sequence) = (families.collect(), self.read_sequence(&options));
-        let profile = self.multi_get_profile(&options);
+        let profile = self.multi_get_profile("", &options);
         let last = LastPinned::default();
         let sink = || BatchPinned::new(&last);
         read::multi_get_of_families(families, sequence, &profile, sink, |at, pinned| {
@@ -236,7 +280,8 @@ impl Db {
         let source = family.super_version();
         let snapshot = self.read_sequence(options);
         let last = options.iterate_upper_bound.as_deref();
-        let mut iterator = DbIterator::over(source, snapshot, options, &profile(options), last)?;
+        let mut iterator =
+            DbIterator::attributed(source, snapshot, options, &profile(options), last)?;
         if let Some(origin) = self.origin(family, options) {
             iterator.set_origin(origin);
         }

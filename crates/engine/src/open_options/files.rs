@@ -132,9 +132,8 @@ impl OptionsFiles {
         })
     }
 
-    /// Writes the file `TAILWATER-OPTIONS`: the options that do not exist in RocksDB, with the
-    /// values that they had when the database was opened. If all of these options have their
-    /// defaults, removes the file instead.
+    /// Writes the file `TAILWATER-OPTIONS`: the options that do not exist in RocksDB. If all of
+    /// these options have their defaults, removes the file instead.
     pub(crate) fn write_own(&self, options: &TailwaterOptions) -> Result<()> {
         let path = self.directory.join(FileKind::TailwaterOptions.to_string());
         match options.to_text() {
@@ -142,8 +141,7 @@ impl OptionsFiles {
                 let name = FileKind::Temporary(self.numbers.take()).to_string();
                 let aside = self.directory.join(name);
                 write_whole(&*self.storage, &aside, text.as_bytes(), Purpose::Metadata)?;
-                // A crash before the rename is safe: the previous file stays valid, and the next
-                // open writes the new options again.
+                // A crash before the rename is safe: the previous file stays valid.
                 self.storage.rename(&aside, &path)?;
             }
             None => match self.storage.remove(&path) {

@@ -65,11 +65,16 @@ pub(crate) fn change_database(
         if ColumnFamilyOptions::knows(name) {
             return Err(Error::new(name, Problem::Elsewhere("a column family's")));
         }
-        let is_other_name = DbOptions::other_names().iter().any(|other| other.name == name);
-        if is_other_name || TailwaterOptions::knows(name) {
+        let is_other_name = DbOptions::other_names().iter().any(|other| other.name == name)
+            || TailwaterOptions::other_names().iter().any(|other| other.name == name);
+        if is_other_name {
             return Err(Error::new(name, Problem::Fixed));
         }
-        changed.set_mutable_option(name, value)?;
+        if TailwaterOptions::knows(name) {
+            changed.tailwater.set_mutable_option(name, value)?;
+        } else {
+            changed.set_mutable_option(name, value)?;
+        }
     }
     let changed = SetOptions::of_database(changed, directory);
     check_database(&changed.effective)?;

@@ -90,6 +90,13 @@ option_table! {
         /// multiple of 4096. With 0 they are not preallocated: each sync waits for the file's
         /// metadata, too.
         wal_preallocation_block_size: u64 = 1 << 20, Fixed, Honoured;
+        /// Duration from which on a read is slow, in microseconds: the causes of its time are in
+        /// the properties `tailwater.slow-reads` and `tailwater.recent-slow-reads`. With 0, reads
+        /// are not attributed to causes.
+        slow_read_threshold_us: u64 = 0, Mutable, Honoured;
+        /// Whether the keys of slow reads are kept for the property
+        /// `tailwater.recent-slow-reads`.
+        slow_read_keys: bool = false, Mutable, Honoured;
         /// Whether the C library's allocator returns memory to the system (`malloc_trim`) whenever
         /// a self-sizing block cache shrinks. That scans the heap of the whole process while
         /// holding its locks.

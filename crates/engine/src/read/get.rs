@@ -9,6 +9,7 @@ use crate::column_family::SuperVersion;
 use crate::epoch::{self, FullEpochCell, Guard};
 use crate::error::Result;
 use crate::memtable::MemTable;
+use crate::stats::slow_reads::SearchCounts;
 use crate::stats::{Histogram, Recorder, Started, Statistics, Ticker};
 use crate::table::{
     AccessResult, BlockAccess, FileMetadata, GetCursors, Loading, Lookup, Missing, Owner,
@@ -26,10 +27,28 @@ thread_local! {
 pub(super) struct Progress {
     /// Number of memtables that were searched.
     pub(super) memtables: usize,
+    /// Number of tables that were searched.
+    pub(super) tables: u32,
     pub(super) level: usize,
     /// Number of tables of the current level that the get has searched or skipped. Only tables that
     /// may contain the key are counted.
     pub(super) file: usize,
+}
+
+impl Progress {
+    /// Returns how much was searched so far.
+    pub(super) fn searched<S: Sink>(
+        self,
+        source: &SuperVersion,
+        lookup: &Lookup<'_, S>,
+    ) -> SearchCounts {
+        SearchCounts {
+            memtables: source.memtables().len().min(self.memtables + 1) as u64,
+            tables: self.tables.into(),
+            versions: lookup.versions_skipped.into(),
+            tombstones: 0,
+        }
+    }
 }
 
 /// How a get accesses tables: only in memory ([`Resident`]), or also from files ([`Loading`]).
@@ -78,11 +97,12 @@ impl TableAccess for Loading<'_> {
     }
 }
 
-/// Reads the value of a key into `sink`. Returns whether the key has a value.
+/// Reads the value of a key into `sink`. Returns whether the key has a value. Sets `searched`, if
+/// given, to how much was searched.
 ///
 /// `snapshot` returns the sequence number to read at. It is called after the sources are pinned, so
 /// that the sources hold everything that is visible at this sequence number.
-#[inline]
+#[inline(always)]
 pub(crate) fn get<S: Sink>(
     current: &FullEpochCell<SuperVersion>,
     user_key: &[u8],
@@ -90,9 +110,16 @@ pub(crate) fn get<S: Sink>(
     profile: &ReadProfile,
     sink: &mut S,
     statistics: Option<&Statistics>,
+    searched: Option<&mut SearchCounts>,
 ) -> Result<bool> {
     let started = statistics.map(Statistics::start);
     let mut outcome = Outcome::default();
+    let note = |source: &SuperVersion, lookup: &Lookup<'_, &mut S>, progress: Progress| {
+        outcome = Outcome::of(source, lookup, progress);
+        if let Some(searched) = searched {
+            *searched = progress.searched(source, lookup);
+        }
+    };
     let found = with_cursors(|cursors| {
         let guard = epoch::pin();
         let held = current.load(&guard);
@@ -101,12 +128,12 @@ pub(crate) fn get<S: Sink>(
         let missing =
             search_memory(held.get(), &guard, &mut lookup, &mut progress, cursors, statistics)?;
         if missing.is_none() && !lookup.needs_blob() {
-            outcome = Outcome::of(held.get(), &lookup, progress);
+            note(held.get(), &lookup, progress);
             return lookup.finish(held.merge_operator(), |_, _| Ok(Vec::new()));
         }
         let source = held.to_arc();
         drop(guard);
-        finish(&source, missing, lookup, progress, profile, cursors, &mut outcome)
+        finish(&source, missing, lookup, progress, profile, cursors, note)
     });
     if let (Some(statistics), Some(started)) = (statistics, started) {
         let bytes = matches!(found, Ok(true)).then(|| sink.length() as u64);
@@ -163,7 +190,7 @@ impl Outcome {
 
 /// Completes a get that has searched the memtables and the table blocks in memory. If something was
 /// missing there, continues the search in files. Then reads the value's blob, if the value is in a
-/// blob file, and merges the operands.
+/// blob file, and merges the operands. `note` gets how far the search came.
 fn finish<S: Sink>(
     source: &SuperVersion,
     missing: Option<Missing>,
@@ -171,12 +198,14 @@ fn finish<S: Sink>(
     mut progress: Progress,
     profile: &ReadProfile,
     cursors: &mut GetCursors,
-    outcome: &mut Outcome,
+    note: impl FnOnce(&SuperVersion, &Lookup<'_, S>, Progress),
 ) -> Result<bool> {
-    if missing.is_some() {
-        search(source, &Loading(profile), &mut lookup, &mut progress, cursors)?;
-    }
-    *outcome = Outcome::of(source, &lookup, progress);
+    let searched = match missing {
+        Some(_) => search(source, &Loading(profile), &mut lookup, &mut progress, cursors),
+        None => Ok(()),
+    };
+    note(source, &lookup, progress);
+    searched?;
     lookup.finish(source.merge_operator(), |user_key, index| source.read_blob(user_key, index))
 }
 
@@ -242,7 +271,9 @@ fn search<A: TableAccess, S: Sink>(
                 || comparator.compare(key, file.smallest_user_key()).is_ge()
                     && comparator.compare(key, file.largest_user_key()).is_le();
             if overlaps {
-                match access.get(source, file, lookup, cursors)? {
+                let step = access.get(source, file, lookup, cursors)?;
+                progress.tables += 1;
+                match step {
                     Step::Done => return Ok(()),
                     Step::Continue if is_first && lookup.is_covered() => return Ok(()),
                     Step::Continue => {}

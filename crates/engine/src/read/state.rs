@@ -10,6 +10,7 @@ use crate::epoch::{Closing, FullEpochCell};
 use crate::io_modes::IoModes;
 use crate::opening::OpeningId;
 use crate::read::SnapshotList;
+use crate::stats::slow_reads::SlowReads;
 use crate::stats::{Activity, Statistics};
 
 /// State that the read operations and write operations of a database share.
@@ -27,6 +28,8 @@ pub(crate) struct ReadState {
     pub(crate) activity: Activity,
     /// The statistics object, if one was set.
     pub(crate) statistics: Option<Arc<Statistics>>,
+    /// Where the time of slow reads went.
+    pub(crate) slow_reads: Arc<SlowReads>,
     /// The I/O modes of the database's files.
     pub(crate) io_modes: Arc<IoModes>,
     #[expect(dead_code, reason = "dropped last, to close files without readers")]

@@ -157,6 +157,7 @@ impl LogsReplayed {
             snapshots: SnapshotList::default(),
             activity: Activity::new(Arc::clone(self.options.clock())),
             statistics: self.options.statistics().cloned(),
+            slow_reads: Arc::clone(&self.factory.slow_reads),
             io_modes: Arc::clone(&self.io_modes),
             closing: Closing,
         }

@@ -5,6 +5,7 @@
 //! - `activity`, `families`, `levels`: figures that every database keeps about its writes, stalls,
 //!   flushes and compactions. `report` formats these figures.
 //! - `memory`: memory that iterators use outside the block cache.
+//! - `slow_reads`: where the time of slow reads went.
 //! - `info_log`: the `LOG` file.
 
 mod activity;
@@ -14,6 +15,7 @@ mod info_log;
 mod levels;
 mod memory;
 pub(crate) mod report;
+pub(crate) mod slow_reads;
 mod statistics;
 mod thread_slot;
 mod tickers;
@@ -25,6 +27,7 @@ pub use histograms::HistogramData;
 pub(crate) use info_log::InfoLog;
 pub(crate) use levels::{Ingestion, LevelFigures, Work};
 pub(crate) use memory::{IteratorCharge, ReadAheadCharge, ReaderMemory};
+pub use slow_reads::{SlowReadCause, SlowReadTotals};
 pub use statistics::Statistics;
 pub(crate) use statistics::{Recorder, Started};
 pub(crate) use tickers::Ticker;

@@ -7,6 +7,8 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{self, Sequence};
 use tailwater_format::table::Properties;
 use tailwater_format::version_edit::NewFile;
+use tailwater_io::Clock;
+use tailwater_io::clock::SystemClock;
 
 use crate::handover::{Generations, HotRegions};
 use crate::table::{CompactionMarks, OpenReader, TableIdentity};
@@ -30,6 +32,9 @@ pub(crate) struct FileMetadata {
 struct TableFile {
     /// Identifies the file in the block cache.
     cache_id: u64,
+    /// When the file was added, in nanoseconds of [`SystemClock::monotonic_ns`]; `None` if that was
+    /// before the database was opened.
+    added_ns: Option<u64>,
     /// Whether the file has LevelDB's extension, `.ldb`.
     has_leveldb_name: AtomicBool,
     /// Known once the table was written or first opened.
@@ -82,10 +87,20 @@ impl FileMetadata {
         self.added.marked_for_compaction || self.compaction.is_suggested()
     }
 
-    /// Creates the metadata of a table that is not yet open.
+    /// Creates the metadata of a table that is added now. It is not yet open.
     pub(crate) fn new(added: NewFile) -> Self {
+        Self::added_at(Some(SystemClock.monotonic_ns()), added)
+    }
+
+    /// Creates the metadata of a table that was there when the database was opened.
+    pub(crate) fn found(added: NewFile) -> Self {
+        Self::added_at(None, added)
+    }
+
+    fn added_at(added_ns: Option<u64>, added: NewFile) -> Self {
         let file = TableFile {
             cache_id: NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed),
+            added_ns,
             has_leveldb_name: AtomicBool::new(false),
             statistics: OnceLock::new(),
             hot_regions: OnceLock::new(),
@@ -217,7 +232,8 @@ impl FileMetadata {
             largest_sequence: Some(self.added.largest_sequence),
             unique_id: (unique_id != [0, 0]).then_some(unique_id),
             tail_length: self.added.tail_size,
-            level_0: self.added.level == 0,
+            level: Some(self.added.level),
+            added_ns: self.file.added_ns,
         }
     }
 }

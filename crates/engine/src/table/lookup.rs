@@ -47,6 +47,8 @@ pub(crate) struct Lookup<'a, S> {
     pub(crate) snapshot: Sequence,
     /// Whether the table being searched has records of the key; set by that table.
     pub(crate) met_key: bool,
+    /// Number of records of the key that were skipped because they are newer than the snapshot.
+    pub(crate) versions_skipped: u32,
     sink: S,
     /// The sequence number of the newest range tombstone that covers the key in the sources
     /// searched so far; 0 if there is none.
@@ -59,8 +61,16 @@ pub(crate) struct Lookup<'a, S> {
 impl<'a, S: Sink> Lookup<'a, S> {
     /// Creates a lookup that has searched nothing yet.
     pub(crate) fn new(user_key: &'a [u8], snapshot: Sequence, sink: S) -> Self {
-        let answer = Answer::Open;
-        Self { user_key, snapshot, met_key: false, sink, covering: 0, operands: Vec::new(), answer }
+        Self {
+            user_key,
+            snapshot,
+            met_key: false,
+            versions_skipped: 0,
+            sink,
+            covering: 0,
+            operands: Vec::new(),
+            answer: Answer::Open,
+        }
     }
 
     /// Returns the trailer with which to seek: it sorts before those of all visible records of the

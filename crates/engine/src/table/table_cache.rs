@@ -16,7 +16,7 @@ use tailwater_io::{IoMode, Purpose, Storage};
 use crate::epoch::{Guard, Held};
 use crate::error::Result;
 use crate::io_modes::IoModes;
-use crate::stats::{Histogram, Ticker};
+use crate::stats::{Histogram, Ticker, slow_reads};
 use crate::table::{
     FileMetadata, FileStatistics, MetaBlockPlacement, OpenBudget, OpenTables, TableContext,
     TableReader,
@@ -161,6 +161,7 @@ impl TableCache {
         if let Some(table) = file.reader.get() {
             return Ok(table);
         }
+        slow_reads::count(|counts| counts.tables_opened += 1);
         let table = Arc::new(self.open_uncached(file, purpose)?);
         file.reader.cell.store(Some(Arc::clone(&table)));
         self.open.keep(file);

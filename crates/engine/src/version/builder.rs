@@ -101,7 +101,7 @@ impl VersionBuilder {
             let file = match (known, self.taken_out.remove(&number)) {
                 (Some(known), _) => known,
                 (None, Some(file)) => Arc::new(FileMetadata::moved(&file, added)),
-                (None, None) => Arc::new(FileMetadata::new(added)),
+                (None, None) => Arc::new(FileMetadata::found(added)),
             };
             self.levels[level].insert(number, file);
         }

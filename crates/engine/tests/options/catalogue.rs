@@ -38,6 +38,12 @@ const GROUPS: [&str; 4] =
 /// is the option, the file and the test.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
+        "slow_read_threshold_us",
+        "tests/slow_reads/main.rs",
+        "the_threshold_can_be_changed_and_is_kept",
+    ),
+    ("slow_read_keys", "tests/slow_reads/main.rs", "the_threshold_can_be_changed_and_is_kept"),
+    (
         "low_priority_compactions",
         "tests/low_priority.rs",
         "low_priority_compactions_yield_until_a_stall_is_near",

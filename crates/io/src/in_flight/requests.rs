@@ -8,6 +8,7 @@ use super::ring::RingRequests;
 use super::threads::ThreadRequests;
 use super::workers::Workers;
 use crate::buffer::PooledBuffer;
+use crate::sections::{self, Section};
 use crate::storage::ReadFile;
 
 /// How requests are made.
@@ -119,6 +120,7 @@ impl Requests {
 
     /// Waits until a request ends. At least one must be in flight.
     pub(crate) fn wait(&mut self) -> CompletedRead {
+        let _waiting = sections::enter(Section::Device);
         match self {
             Self::Caller(waiting) => {
                 let next = waiting

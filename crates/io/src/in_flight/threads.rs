@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::request::{CompletedRead, ReadRequest};
 use super::workers::Workers;
 use crate::buffer::PooledBuffer;
+use crate::sections::{self, Section};
 use crate::sync::{Condvar, Mutex};
 use crate::{Error, Operation};
 
@@ -71,6 +72,7 @@ impl ThreadRequests {
 
 impl Drop for ThreadRequests {
     fn drop(&mut self) {
+        let _waiting = sections::enter(Section::Device);
         let mut state = self.shared.state.lock();
         state.closed = true;
         state.reserved.clear();

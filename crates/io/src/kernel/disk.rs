@@ -6,6 +6,8 @@
 //! the mean time of a write includes flushes. The kernel counts flushes only for whole devices, not
 //! for partitions.
 
+use super::System;
+
 /// The counters of a block device, counted since the kernel added the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskStats {
@@ -83,4 +85,10 @@ pub fn group_read_bytes(io_stat: &str, (major, minor): (u32, u32)) -> Option<u64
 /// misses, read-ahead and direct reads. `io` is the text of `/proc/PID/io`.
 pub fn process_read_bytes(io: &str) -> Option<u64> {
     io.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
+}
+
+/// Returns the number of bytes that the kernel has read from devices for the calling thread, as
+/// [`process_read_bytes`] counts them; `None` if the kernel does not count them.
+pub fn thread_read_bytes() -> Option<u64> {
+    process_read_bytes(&System::default().read("/proc/thread-self/io")?)
 }

@@ -11,6 +11,7 @@ use super::system;
 use crate::clock::monotonic_ns;
 use crate::purpose::{IoMode, Purpose};
 use crate::rings::Rings;
+use crate::sections::{self, Section};
 use crate::statistics::{ReadTime, Statistics};
 use crate::storage::{ReadFile, RingAccess, WriteFile, resume_at};
 use crate::{Error, Operation, Result};
@@ -85,13 +86,16 @@ impl PosixFile {
     /// Reads, and returns the number of bytes read and the duration in nanoseconds.
     fn timed_read(&self, buffer: &mut [u8], offset: u64) -> Result<(usize, u64)> {
         let started = monotonic_ns();
+        let waiting = sections::enter_at(Section::Device, started);
         let descriptor = self.descriptor.as_fd();
         let count = retry_on_intr(|| match self.mode {
             IoMode::Uncached => system::read_uncached(descriptor, &mut *buffer, offset),
             _ => rustix::io::pread(descriptor, &mut *buffer, offset),
         })
         .map_err(|error| Error::at(Operation::Read, &self.path, offset, error))?;
-        Ok((count, monotonic_ns() - started))
+        let ended = monotonic_ns();
+        waiting.leave_at(ended);
+        Ok((count, ended - started))
     }
 
     /// In [`IoMode::DropBehind`], drops from the page cache the pages that contain the bytes just

@@ -18,6 +18,7 @@ use crate::descriptors::{DescriptorBudget, with_relief};
 use crate::kernel::{Device, System};
 use crate::purpose::{IoMode, Purpose};
 use crate::rings::Rings;
+use crate::sections::{self, Section};
 use crate::statistics::Statistics;
 use crate::storage::{
     Capabilities, Create, DirectoryEntry, FileIdentity, FileLock, FileMetadata, ListedEntry,
@@ -199,6 +200,7 @@ fn make_directories(path: &Path, permissions: Mode) -> rustix::io::Result<()> {
 
 impl Storage for PosixStorage {
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
+        let _waiting = sections::enter(Section::Device);
         let file = self.file(Operation::Open, path, OFlags::RDONLY, mode, purpose)?;
         Ok(Arc::new(file))
     }

@@ -12,6 +12,7 @@ use super::namespace::{FileId, Node};
 use super::state::{DeviceTimes, Machine, State, Verdict};
 use crate::buffer::AlignedBuffer;
 use crate::purpose::{IoMode, Purpose};
+use crate::sections::{self, Section};
 use crate::statistics::ReadTime;
 use crate::storage::{FileLock, ReadFile, WriteFile};
 use crate::{Error, Operation, Result};
@@ -175,6 +176,7 @@ impl ReadFile for SimFile {
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
+        let _waiting = sections::enter(Section::Device);
         let count = self
             .read(buffer, offset, purpose)
             .map_err(|error| Error::at(Operation::Read, &self.path, offset, error))?;

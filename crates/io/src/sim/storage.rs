@@ -18,6 +18,7 @@ use super::state::{DeviceTimes, Machine, State};
 use crate::clock::ManualClock;
 use crate::descriptors::{DescriptorBudget, Exhausted, RELIEFS_MAX};
 use crate::purpose::{IoMode, Purpose};
+use crate::sections::{self, Section};
 use crate::statistics::Statistics;
 use crate::storage::{
     Capabilities, Create, DirectIo, DirectoryEntry, FileIdentity, FileLock, FileMetadata, ReadFile,
@@ -368,6 +369,7 @@ fn create_directories(state: &mut State, path: &Path) -> io::Result<()> {
 
 impl Storage for SimStorage {
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
+        let _waiting = sections::enter(Section::Device);
         self.on_names(Operation::Open, path, Some(purpose), |state| {
             check_open(state, path, mode)?;
             let file = state.disk.names.file(path)?;

@@ -80,7 +80,7 @@ fn body(heading: &str, body: &Body) -> Result<Markup, Failure> {
                 @for (name, value) in facts { dt { (name) } dd { (value) } }
             },
             Body::Commands(lines) => { @for line in lines { pre { (line) } } },
-            Body::Effects(_) | Body::Dots(_) | Body::Course(_) => {},
+            Body::Effects(_) | Body::Dots(_) | Body::Shares(_) | Body::Course(_) => {},
         }
     })
 }

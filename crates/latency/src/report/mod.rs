@@ -70,6 +70,8 @@ pub enum Body {
     Effects(Vec<Effect>),
     /// A value of each row, with its spread.
     Dots(Dots),
+    /// What a whole consists of in each row.
+    Shares(SharesOfRows),
     /// Percentile curves.
     Curves(Vec<Curve>),
     /// The course of a run.
@@ -117,6 +119,26 @@ pub struct Dot {
     pub hue: Hue,
     /// The smallest value of a run, the median, and the largest.
     pub values: [f64; 3],
+}
+
+/// What a whole consists of, for each row.
+#[derive(Debug, Clone)]
+pub struct SharesOfRows {
+    /// The names of the shares.
+    pub names: Vec<&'static str>,
+    /// The rows.
+    pub rows: Vec<Shares>,
+}
+
+/// The shares of a row.
+#[derive(Debug, Clone)]
+pub struct Shares {
+    /// The row.
+    pub label: String,
+    /// The shares, whose sum is at most 1, in the order of their names.
+    pub shares: Vec<f64>,
+    /// What the whole is.
+    pub described: String,
 }
 
 /// The percentile curve of a row, see [`crate::latencies::percentile_curve`].

@@ -79,6 +79,10 @@ pub struct TailArguments {
     /// or --tailwater-options turn compression on, otherwise 1]
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub compression_ratio: Option<f64>,
+    /// Attribute the time of reads that take at least this many microseconds to causes, and show
+    /// these
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..))]
+    pub slow_reads: Option<u64>,
     /// Duration of a run, in seconds [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
     pub duration: Option<f64>,
@@ -125,8 +129,10 @@ pub struct TailArguments {
 /// A published experiment whose parameters can be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
-    /// RocksDB's experiment with its small hot set: 2,000 keys, 100 MiB/s written, 180 s
-    SeedSmall,
+    /// RocksDB's experiment as in the message of its commit: 2,000 hot keys, 4 readers, 100 MiB/s
+    /// written, 180 s
+    #[value(name = "rocksdb-14743-commit")]
+    Rocksdb14743Commit,
     /// RocksDB's experiment as published: 7,500 and then 100,000 hot keys, 4 readers, 200 MiB/s
     /// written, five runs of 120 s
     #[value(name = "rocksdb-14743")]

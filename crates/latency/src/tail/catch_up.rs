@@ -155,6 +155,8 @@ fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>
         seed,
         warms: true,
         incident: None,
+        block_bytes: parameters.block_bytes(),
+        slow_read_threshold_us: None,
         catch_up,
     }
 }

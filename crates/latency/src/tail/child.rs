@@ -16,9 +16,11 @@ use tailwater_io::clock::SystemClock;
 use tailwater_io::{Clock, Purpose};
 
 use super::batches::{BatchLoad, Client};
+use super::caches::{Caches, Reading};
 use super::engine::{EngineName, Moved, TailDatabase, TailEngine};
 use super::figures::{Calls, Figures, Kernel};
 use super::incident::Incident;
+use super::slow_reads::SlowReadFigures;
 use super::workload::{End, Load, Phase, Reads};
 use crate::entries::key;
 use crate::experiment::timeline::{Collector, Moment, Second, every_second};
@@ -49,6 +51,11 @@ pub(super) struct Assignment {
     /// Whether the whole hot set is read once before the measurement.
     pub(super) warms: bool,
     pub(super) incident: Option<Incident>,
+    /// Mean size of a block on the device, in bytes; `None` if it is unknown.
+    pub(super) block_bytes: Option<f64>,
+    /// Duration from which on the time of a read is attributed to causes, in microseconds; `None`
+    /// to attribute none.
+    pub(super) slow_read_threshold_us: Option<u64>,
     /// If set, a consumer reads this message log to its end while the readers read the hot set. The
     /// measurement then ends with the consumer.
     pub(super) catch_up: Option<CatchUp>,
@@ -251,6 +258,9 @@ pub(super) fn measure(
     observer: Observer<'_>,
 ) -> Result<Figures, Failure> {
     let clock = SystemClock;
+    if let Some(threshold_us) = assignment.slow_read_threshold_us {
+        database.attribute_slow_reads(threshold_us)?;
+    }
     let before = database.activity()?;
     let start_ns = clock.monotonic_ns();
     let end = match assignment.concurrent_work {
@@ -274,6 +284,16 @@ pub(super) fn measure(
     let activity = database.activity()?.since(&before);
 
     let count: u64 = reads.iter().map(|reads| reads.count).sum();
+    let caches = Caches::of(
+        &activity,
+        Reading {
+            reads: count,
+            fetched_bytes: reads.iter().map(|reads| reads.fetched_bytes).sum(),
+            block_bytes: assignment.block_bytes,
+            is_alone: assignment.batch_load.is_none()
+                && assignment.incident != Some(Incident::Scan),
+        },
+    );
     let waited_s = waited_s(&reads);
     Ok(Figures {
         reads_per_second: count as f64 / read_seconds,
@@ -296,6 +316,8 @@ pub(super) fn measure(
             .batch_load
             .zip(batches)
             .map(|(load, (count, latencies))| load.figures(count, &latencies, read_seconds)),
+        caches,
+        slow_reads: activity.slow_reads.as_ref().map(|reads| SlowReadFigures::of(reads, seconds)),
         kernel: Kernel {
             compaction_mb_per_second: Some(activity.compacted_bytes() / seconds / 1e6),
             compaction_backlog_bytes: Some(activity.pending_compaction_bytes as f64),

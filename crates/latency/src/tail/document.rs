@@ -1,12 +1,13 @@
 //! The report of the experiment for a reader, made from its JSON.
 
 use serde_json::Value;
+use tailwater::SlowReadCause;
 
 use super::configuration::Configuration;
 use super::engine::EngineName;
 use super::plan::{Kind, Parameters, Row};
 use super::table::{cell, figures};
-use super::tables::BATCHES;
+use super::tables::{BATCHES, CACHES, SLOW_READS};
 use super::units::Bytes;
 use crate::experiment::course::course;
 use crate::experiment::timeline::Timeline;
@@ -15,7 +16,7 @@ use crate::failure::Failure;
 use crate::numbers::{latency, micros, rate};
 use crate::report::{
     Body, CASSANDRA_21134, Compared, Curve, Document, Effect, Hue, Part, ROCKSDB_14743_LARGE,
-    ROCKSDB_14743_SMALL, facts,
+    ROCKSDB_14743_SMALL, Shares, SharesOfRows, facts,
 };
 
 /// Baselines are shown as curves only if there are at most this many rows.
@@ -167,6 +168,7 @@ pub(super) fn document(report: &Value) -> Result<Document, Failure> {
                        and which share of the time writes were stalled.";
     }
     parts.extend(courses);
+    parts.extend(slow_reads(&rows, &parameters));
     parts.push(tables(&rows, parameters.kind));
     parts.extend(published(&rows, &parameters));
     parts.extend(facts::parts(report));
@@ -285,21 +287,53 @@ fn tables(rows: &[Found<'_>], kind: Kind) -> Part {
     let caption = "The kernel's figures: pages dirtied, refaulted and missed, time that tasks \
                    waited for memory and for the disk, active pages; the device";
     let mut tables = vec![(String::new(), table), (caption.to_owned(), causes)];
+    let caption = "Latencies, hit ratios of the caches, and requests in flight at the device";
+    tables.insert(1, (caption.to_owned(), medians(rows, &CACHES)));
     if rows.iter().any(|found| found.json["median"]["batches"].is_object()) {
-        tables.push(("Batches of other clients, beside the reads".to_owned(), batches(rows)));
+        let caption = "Batches of other clients, beside the reads";
+        tables.push((caption.to_owned(), medians(rows, &BATCHES)));
     }
     Part::new("All rows", text, Body::Tables(tables))
 }
 
-/// Returns the table of the clients that get batches.
-fn batches(rows: &[Found<'_>]) -> Table {
-    let columns = Figure::columns(&BATCHES);
+/// Returns a table of the medians of these figures.
+fn medians(rows: &[Found<'_>], figures: &[Figure]) -> Table {
+    let columns = Figure::columns(figures);
     let mut table = Table::new(&format!("engine<|configuration<{columns}"));
     for Found { row, json, .. } in rows {
         let name = [row.engine.name().to_owned(), row.label()].into_iter();
-        table.row(name.chain(BATCHES.iter().map(|figure| figure.cell(&json["median"]))));
+        table.row(name.chain(figures.iter().map(|figure| figure.cell(&json["median"]))));
     }
     table
+}
+
+/// Returns the causes of slow reads, as bars and as a table, if slow reads were attributed.
+fn slow_reads(rows: &[Found<'_>], parameters: &Parameters) -> Vec<Part> {
+    let Some(threshold_us) = parameters.slow_read_threshold_us else { return Vec::new() };
+    let shares = |row: &Found<'_>| {
+        let shares = SlowReadCause::ALL.map(|cause| {
+            let place = format!("/slow_reads/time_shares/{}", cause.name());
+            row.figure(&place).unwrap_or(0.0)
+        });
+        let per_second = row.figure("/slow_reads/slow_reads_per_second")?;
+        let described = format!("{} slow reads/s", rate(per_second));
+        Some(Shares { label: row.label.clone(), shares: shares.into(), described })
+    };
+    let bars = SharesOfRows {
+        names: SlowReadCause::ALL.map(SlowReadCause::name).into(),
+        rows: rows.iter().filter_map(shares).collect(),
+    };
+    let text = format!(
+        "What the time of reads of at least {threshold_us} us was spent on: waiting for a \
+         processor, reading files, waiting for locks, decompressing and checking blocks, other \
+         computing, and no known cause. RocksDB reports some of the causes only."
+    );
+    let bars = Part::new("Causes of slow reads", text, Body::Shares(bars));
+    let text = "Medians of the runs. slow/s: slow reads per second. Per slow read: blocks read from \
+                files, those of tables of the last ten seconds, and those that another thread was \
+                reading, too.";
+    let table = Body::Tables(vec![(String::new(), medians(rows, &SLOW_READS))]);
+    vec![bars, Part::new("", text, table)]
 }
 
 /// Returns the published table of this experiment and this machine's.

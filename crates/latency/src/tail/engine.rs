@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use super::slow_reads::SlowReads;
 use crate::engine::Engine;
 use crate::experiment::timeline::Moment;
 use crate::failure::Failure;
@@ -53,6 +54,12 @@ pub trait TailDatabase: Sync {
     /// Reads all keys and values in order, once. Stops early when `is_over` returns true.
     fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure>;
 
+    /// From now on, attributes the time of each read that takes at least this many microseconds to
+    /// causes. Does nothing if the engine cannot.
+    fn attribute_slow_reads(&self, _threshold_us: u64) -> Result<(), Failure> {
+        Ok(())
+    }
+
     /// Returns what the engine has done since it was opened.
     fn activity(&self) -> Result<Activity, Failure>;
 
@@ -85,6 +92,12 @@ pub struct Activity {
     /// Number and latencies of the file reads that the engine made to answer users' reads; `None`
     /// if the engine does not report them.
     pub user_reads: Option<tailwater_io::Latencies>,
+    /// Number of data blocks that were looked up in the block cache and were in it.
+    pub block_cache_hits: u64,
+    /// Number of data blocks that were looked up in the block cache and were not in it.
+    pub block_cache_misses: u64,
+    /// The slow reads; `None` if they are not attributed to causes.
+    pub slow_reads: Option<SlowReads>,
 }
 
 /// Bytes moved between files and memory. The numbers are fractional because they may be aggregates.
@@ -120,6 +133,12 @@ impl Activity {
                 .user_reads
                 .as_ref()
                 .map(|now| now.since(&earlier.user_reads.clone().unwrap_or_default())),
+            block_cache_hits: self.block_cache_hits.saturating_sub(earlier.block_cache_hits),
+            block_cache_misses: self.block_cache_misses.saturating_sub(earlier.block_cache_misses),
+            slow_reads: self
+                .slow_reads
+                .as_ref()
+                .map(|now| now.since(&earlier.slow_reads.clone().unwrap_or_default())),
         }
     }
 

@@ -201,6 +201,9 @@ impl<'a> Experiment<'a> {
             _ => return Err("the process of the run reported no measurements".into()),
         };
         let Measured { mut figures, timeline } = phases.swap_remove(phases.len() / 2);
+        if row.configuration.reads_of_users_are_direct() {
+            figures.caches.page_cache_hit_ratio = None;
+        }
         figures.resident_before_pages = resident_pages.map(|pages| pages as f64);
         if let Some(alone) = baseline.as_ref().or(before.as_ref()) {
             figures.compare_with(alone);
@@ -232,6 +235,8 @@ impl<'a> Experiment<'a> {
             // Only calibration runs have an unthrottled writer. No incident is caused in a
             // calibration run.
             incident: parameters.incident.filter(|_| concurrent_work != ConcurrentWork::Writing),
+            block_bytes: parameters.block_bytes(),
+            slow_read_threshold_us: parameters.slow_read_threshold_us,
             catch_up: None,
         }
     }
@@ -249,6 +254,8 @@ impl<'a> Experiment<'a> {
         let device = probe_device(self.launch.device_probe(), directory)?;
         let report = Report::new(&self.plan, results, environment, device)?;
         let mut table = format!("{}\n{}", Table(&report), tables::kernel(&report)?);
+        table.push_str(&tables::caches(&report)?);
+        table.push_str(&tables::slow_reads(&report)?);
         table.push_str(&tables::before_and_after(&report)?);
         table.push_str(&tables::batches(&report)?);
         if self.plan.reports_means {

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use tailwater_io::kernel;
 
 use super::batches::BatchFigures;
+use super::caches::Caches;
 use super::engine::Moved;
+use super::slow_reads::SlowReadFigures;
 use crate::latencies::Latencies;
 
 /// The figures of one run, or aggregates (such as medians) over several runs.
@@ -35,6 +37,10 @@ pub(super) struct Figures {
     pub(super) after_compaction: Option<Phase>,
     /// What the clients measured that got batches; `None` without such clients.
     pub(super) batches: Option<BatchFigures>,
+    #[serde(default)]
+    pub(super) caches: Caches,
+    /// Slow reads and their causes; `None` if they are not attributed.
+    pub(super) slow_reads: Option<SlowReadFigures>,
     pub(super) kernel: Kernel,
 }
 
@@ -54,6 +60,7 @@ pub(super) struct Phase {
     #[serde(flatten)]
     pub(super) latencies: Latencies,
     pub(super) fetched_pages_per_second: Option<f64>,
+    pub(super) slow_reads: Option<SlowReadFigures>,
 }
 
 impl Phase {
@@ -63,6 +70,7 @@ impl Phase {
             reads_per_second: figures.reads_per_second,
             latencies: figures.latencies.clone(),
             fetched_pages_per_second,
+            slow_reads: figures.slow_reads.clone(),
         }
     }
 }

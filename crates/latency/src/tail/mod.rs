@@ -20,6 +20,7 @@
 
 mod arguments;
 mod batches;
+mod caches;
 mod calibration;
 mod catch_up;
 mod child;
@@ -39,6 +40,7 @@ mod plan;
 mod report;
 mod results;
 mod schedule;
+mod slow_reads;
 mod source;
 mod summary;
 mod table;
@@ -58,6 +60,7 @@ pub use configuration::Configuration;
 pub use engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
 pub use incident::Incident;
 pub use launch::CHILD_COMMAND;
+pub use slow_reads::SlowReads;
 pub use tailwater::{TAILWATER, Tailwater};
 pub use units::{Bytes, HotSet, WriteRate};
 

@@ -88,6 +88,10 @@ pub(super) struct Parameters {
     /// The incident that is caused in each run: a disturbance, such as a reduced memory limit, that
     /// tests how the caches cope with change.
     pub(super) incident: Option<Incident>,
+    /// Duration from which on a read is slow, in microseconds; `None` if slow reads are not
+    /// attributed to causes.
+    #[serde(default)]
+    pub(super) slow_read_threshold_us: Option<u64>,
 }
 
 impl Parameters {
@@ -115,6 +119,19 @@ impl Parameters {
     /// ends with a separator if it is not empty.
     pub(super) fn compression(&self) -> String {
         compression::options(&[&self.more_options, &self.tailwater_options])
+    }
+
+    /// Returns the mean size of a data block on the device, in bytes, if blocks have the default
+    /// size, so that each has one entry; `None` otherwise.
+    pub(super) fn block_bytes(&self) -> Option<f64> {
+        if [&self.more_options, &self.tailwater_options].iter().any(|it| it.contains("block_size="))
+        {
+            return None;
+        }
+        let Load { key_bytes, value_bytes, compression_ratio, .. } = self.load;
+        let is_compressed = compression::is_on(&self.compression());
+        let ratio = if is_compressed { compression_ratio } else { 1.0 };
+        Some(key_bytes as f64 + value_bytes as f64 * ratio + BLOCK_OVERHEAD)
     }
 
     /// Returns the total size of all keys and values in the database, in bytes.
@@ -193,6 +210,10 @@ impl Row {
     }
 }
 
+/// Bytes of a block of one entry besides its key and value: the trailer of the key, the lengths,
+/// the restart points, and the trailer of the block.
+const BLOCK_OVERHEAD: f64 = 25.0;
+
 /// Size of a page in bytes, the unit in which fetched bytes are reported.
 const PAGE_BYTES: f64 = 4096.0;
 
@@ -251,8 +272,9 @@ impl Defaults {
                 is_warm: true,
                 ..published
             },
-            Some(Preset::SeedSmall) => Self {
+            Some(Preset::Rocksdb14743Commit) => Self {
                 hot: HotSet::Bytes(2000 * VALUE_BYTES as u64),
+                readers: 4,
                 write_rate: WriteRate::BytesPerSecond(100 << 20),
                 duration: 180.0,
                 ..published
@@ -394,6 +416,7 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         tailwater_options,
         is_warm: arguments.warm || defaults.is_warm,
         incident: arguments.incident,
+        slow_read_threshold_us: arguments.slow_reads,
         block_cache_bytes: arguments.block_cache.map_or(block_cache, |Bytes(bytes)| bytes),
         tree_options: match keys * (KEY_BYTES + VALUE_BYTES) as u64 {
             bytes if bytes < SMALL_DATABASE => TreeOptions::SMALL,
@@ -506,10 +529,12 @@ mod tests {
     }
 
     #[test]
-    fn the_small_seed_reads_two_thousand_keys() {
-        let parameters = plan("--preset seed-small --warm").unwrap().parameters;
+    fn the_preset_of_rocksdbs_commit_has_its_parameters() {
+        let parameters = plan("--preset rocksdb-14743-commit --warm").unwrap().parameters;
         assert!(parameters.is_warm);
-        assert_eq!((parameters.load.hot_keys, parameters.duration_seconds), (2000, 180.0));
+        let load = &parameters.load;
+        assert_eq!((load.hot_keys, load.readers), (2000, 4));
+        assert_eq!(parameters.duration_seconds, 180.0);
         assert_eq!(parameters.write_bytes_per_second, Some(100 << 20));
     }
 
@@ -580,7 +605,15 @@ mod tests {
             let parameters = plan(typed).unwrap().parameters;
             assert_eq!(parameters.load.compression_ratio, ratio, "{typed}");
             assert_eq!(parameters.compression(), compression, "{typed}");
+            let block_bytes = if compression.contains("kZSTD") || compression.contains("kLZ4") {
+                4096.0 * ratio + 41.0
+            } else {
+                4137.0
+            };
+            assert_eq!(parameters.block_bytes(), Some(block_bytes), "{typed}");
         }
+        let large = "--options block_based_table_factory={block_size=65536}";
+        assert_eq!(plan(large).unwrap().parameters.block_bytes(), None);
     }
 
     #[test]
@@ -597,6 +630,7 @@ mod tests {
             ("--runs none", "--runs"),
             ("--duration=-3", "--duration"),
             ("--read-rate 0", "--read-rate"),
+            ("--slow-reads 0", "--slow-reads"),
             ("--compression-ratio 1.5", "--compression-ratio"),
             ("--compression-ratio 0", "--compression-ratio"),
             ("--batch-readers 1 --batch-size 0", "--batch-size"),
@@ -609,7 +643,7 @@ mod tests {
             ("--quick --unlimited-only", "--unlimited-only"),
             ("--configurations uncached --engine rocksdb", "--configurations"),
             ("--engine leveldb", "--engine"),
-            ("--quick --preset seed-small", "--preset"),
+            ("--quick --preset rocksdb-14743-commit", "--preset"),
             ("--preset cassandra --write-rate 1M", "--write-rate"),
         ] {
             let error = plan(typed).expect_err(typed);

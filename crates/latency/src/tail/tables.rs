@@ -1,5 +1,6 @@
-//! The tables below the main table of a report: kernel statistics, the effect of one compaction on
-//! later reads, and the means of the runs (`--mean`).
+//! The tables below the main table of a report: caches and the distribution of latencies, kernel
+//! statistics, the causes of slow reads, the effect of one compaction on later reads, and the means
+//! of the runs (`--mean`).
 
 use serde_json::Value;
 
@@ -15,6 +16,32 @@ const BEFORE_AND_AFTER: [Figure; 6] = [
     Figure::new("after/s>11", "/after_compaction/fetched_pages_per_second", tenths),
     Figure::new("p99 us>9", "/after_compaction/p99_us", micros),
     Figure::new("p99.9 us>9", "/after_compaction/p999_us", micros),
+];
+
+/// More figures of the distribution of latencies, and what kept reads from the device.
+pub(super) const CACHES: [Figure; 7] = [
+    Figure::new("p90 us>9", "/p90_us", micros),
+    Figure::new("mean us>9", "/mean_us", micros),
+    Figure::new("stddev us>10", "/stddev_us", micros),
+    Figure::new("cache hits>11", "/caches/cache_hit_ratio", percent),
+    Figure::new("block cache>12", "/caches/block_cache_hit_ratio", percent),
+    Figure::new("page cache>11", "/caches/page_cache_hit_ratio", percent),
+    Figure::new("depth>6", "/kernel/queue_depth", |depth| format!("{depth:.2}")),
+];
+
+/// Slow reads and the shares of their causes.
+pub(super) const SLOW_READS: [Figure; 11] = [
+    Figure::new("slow/s>8", "/slow_reads/slow_reads_per_second", rate),
+    Figure::new("mean us>8", "/slow_reads/slow_reads_mean_us", micros),
+    Figure::new("processor>9", "/slow_reads/time_shares/processor", percent),
+    Figure::new("device>7", "/slow_reads/time_shares/device", percent),
+    Figure::new("lock>7", "/slow_reads/time_shares/lock", percent),
+    Figure::new("unpacking>9", "/slow_reads/time_shares/unpacking", percent),
+    Figure::new("work>7", "/slow_reads/time_shares/work", percent),
+    Figure::new("unexplained>11", "/slow_reads/time_shares/unexplained", percent),
+    Figure::new("blocks>6", "/slow_reads/blocks", hundredths),
+    Figure::new("new>6", "/slow_reads/blocks_of_new_tables", hundredths),
+    Figure::new("others>6", "/slow_reads/blocks_read_by_others", hundredths),
 ];
 
 /// The figures of the clients that get batches.
@@ -40,6 +67,14 @@ fn tenths(figure: f64) -> String {
     format!("{figure:.1}")
 }
 
+fn hundredths(figure: f64) -> String {
+    format!("{figure:.2}")
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
 fn table<'r>(
     figures: &[Figure],
     rows: impl Iterator<Item = &'r ConfigurationReport>,
@@ -63,6 +98,36 @@ pub(super) fn kernel(report: &Report) -> Result<String, Failure> {
         "{table}\nPages dirtied, refaulted and missed; time that tasks waited for memory and for \
          the disk; active pages;\nlatency of reads and writes at the disk, requests in flight, and \
          utilisation. '-': not reported by this system.\n"
+    ))
+}
+
+/// Formats the hit ratios of the caches, and what the first table does not show of the latencies.
+pub(super) fn caches(report: &Report) -> Result<String, Failure> {
+    let table = table(&CACHES, report.configurations.iter(), |row, figure| {
+        Ok(figure.cell(&serde_json::to_value(&row.median)?))
+    })?;
+    Ok(format!(
+        "\n{table}\ncache hits: pages of the readers' blocks that were in the block cache or the \
+         page cache. block cache: lookups of data\nblocks. page cache: pages of buffered reads for \
+         users. depth: requests in flight at the device.\n"
+    ))
+}
+
+/// Formats the slow reads of each row, and their causes. Returns an empty text if slow reads were
+/// not attributed.
+pub(super) fn slow_reads(report: &Report) -> Result<String, Failure> {
+    let Some(threshold_us) = report.parameters.slow_read_threshold_us else {
+        return Ok(String::new());
+    };
+    let table = table(&SLOW_READS, report.configurations.iter(), |row, figure| {
+        Ok(figure.cell(&serde_json::to_value(&row.median)?))
+    })?;
+    Ok(format!(
+        "\n{table}\nReads of at least {threshold_us} us: how many, their mean duration, and the share \
+         of their time that was spent waiting for\na processor, reading files, waiting for locks, decompressing \
+         and checking blocks, computing, and for no known cause.\nPer slow read: blocks read from \
+         files; of these, those of tables of the last ten seconds, and those that another\nthread \
+         read at the same time. '-': unknown.\n"
     ))
 }
 
@@ -118,7 +183,7 @@ mod tests {
 
     #[test]
     fn a_row_has_less_than_140_columns() {
-        for figures in [&KERNEL[..], &BEFORE_AND_AFTER, &BATCHES, &MEANS] {
+        for figures in [&KERNEL[..], &CACHES, &SLOW_READS, &BEFORE_AND_AFTER, &BATCHES, &MEANS] {
             let table = table(figures, [].into_iter(), |_, _| Ok(String::new())).unwrap();
             assert!(table.to_string().trim_end().len() < 140, "{table}");
         }

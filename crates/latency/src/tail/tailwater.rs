@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tailwater::{
-    ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, Statistics, ValueBuffer,
-    WriteOptions,
+    ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, SlowReadCause, SlowReadTotals,
+    Statistics, ValueBuffer, WriteOptions,
 };
 use tailwater_io::Purpose;
 
 use super::engine::{Activity, Moved, TailDatabase, TailEngine};
+use super::slow_reads::SlowReads;
 use crate::engine::Engine;
 use crate::failure::Failure;
 
@@ -108,6 +109,11 @@ impl TailDatabase for Tailwater {
         Ok(())
     }
 
+    fn attribute_slow_reads(&self, threshold_us: u64) -> Result<(), Failure> {
+        let threshold_us = threshold_us.to_string();
+        Ok(self.db.set_database_options(&[("slow_read_threshold_us", &threshold_us)])?)
+    }
+
     fn activity(&self) -> Result<Activity, Failure> {
         let io = self.db.storage().statistics();
         let moved = |purpose: Purpose| {
@@ -119,19 +125,22 @@ impl TailDatabase for Tailwater {
         };
         let purposes: BTreeMap<_, _> = Purpose::ALL.into_iter().map(moved).collect();
         let statistics = self.statistics.as_ref();
-        let stalled_us = statistics.and_then(|it| it.ticker("rocksdb.stall.micros")).unwrap_or(0);
+        let ticker = |name| statistics.and_then(|it| it.ticker(name)).unwrap_or(0);
         let number = |name| -> Result<u64, Failure> {
             Ok(self.db.property_int_value_cf(&self.family, name)?.unwrap_or(0))
         };
         Ok(Activity {
             purposes,
-            stalled: Duration::from_micros(stalled_us),
+            stalled: Duration::from_micros(ticker("rocksdb.stall.micros")),
             pending_compaction_bytes: number("rocksdb.estimate-pending-compaction-bytes")?,
             running_compactions: number("rocksdb.num-running-compactions")?,
             running_flushes: number("rocksdb.num-running-flushes")?,
             block_cache_bytes: number("rocksdb.block-cache-capacity")?,
             held_back: Some(io.foreground().held_back()),
             user_reads: Some(io.snapshot(Purpose::UserRead).reads),
+            block_cache_hits: ticker("rocksdb.block.cache.data.hit"),
+            block_cache_misses: ticker("rocksdb.block.cache.data.miss"),
+            slow_reads: slow_reads(&self.db.slow_reads()),
         })
     }
 
@@ -141,6 +150,18 @@ impl TailDatabase for Tailwater {
         let lines: Vec<&str> = modes.lines().filter(|line| is_fallen_back(line)).collect();
         Ok((!lines.is_empty()).then(|| lines.join("; ")))
     }
+}
+
+fn slow_reads(totals: &SlowReadTotals) -> Option<SlowReads> {
+    let cause_us = |cause: SlowReadCause| (cause.name(), totals.cause(cause).sum);
+    (totals.threshold_us > 0).then(|| SlowReads {
+        count: totals.durations.count,
+        time_us: totals.durations.sum,
+        causes_us: SlowReadCause::ALL.map(cause_us).into(),
+        blocks: totals.blocks,
+        blocks_of_new_tables: Some(totals.blocks_of_new_tables),
+        blocks_read_by_others: Some(totals.blocks_read_by_others),
+    })
 }
 
 /// Returns whether a line of the property `tailwater.io-modes` reports an effective mode that is

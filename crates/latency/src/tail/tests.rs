@@ -102,6 +102,11 @@ fn report(directory: &Path) -> Value {
     read_json(&directory.join("report/report.json")).unwrap().unwrap()
 }
 
+#[expect(clippy::disallowed_methods, reason = "no database's file")]
+fn read_text(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
 #[test]
 fn a_tiny_experiment_reports_every_field_of_the_schema() {
     let scratch = tempfile::tempdir().unwrap();
@@ -155,6 +160,7 @@ fn every_field_of_the_report_is_documented() {
         duration: Some(1.1),
         runs: Some(1),
         batch_readers: Some(1),
+        slow_reads: Some(1),
         ..arguments(scratch.path())
     };
     experiment(&long, &Here::default()).unwrap();
@@ -281,6 +287,30 @@ fn clients_get_batches_beside_the_reads() {
         let timeline = &row["runs"][0]["timeline"]["latencies"]["batches"];
         assert!(timeline[0]["per_second"].as_f64() > Some(0.0), "{timeline}");
     }
+}
+
+#[test]
+fn slow_reads_have_causes() {
+    let scratch = tempfile::tempdir().unwrap();
+    let arguments = TailArguments { slow_reads: Some(1), ..arguments(scratch.path()) };
+    let text = experiment(&arguments, &Here::default()).unwrap();
+    assert!(text.contains("Reads of at least 1 us"), "{text}");
+    let median = &report(scratch.path())["configurations"][0]["median"];
+    for (figures, name) in [(median, "with writes"), (&median["baseline"], "without")] {
+        let slow = &figures["slow_reads"];
+        // Each read takes longer than a microsecond, and no others are counted than those of the
+        // phase.
+        let per_second = slow["slow_reads_per_second"].as_f64().unwrap();
+        let all = figures["reads_per_second"].as_f64().unwrap();
+        assert!(per_second > 0.0 && per_second < all * 1.05, "{name}: {slow} of {all}");
+        let shares = slow["time_shares"].as_object().unwrap();
+        let sum: f64 = shares.values().filter_map(Value::as_f64).sum();
+        // Sums are of whole microseconds of each read and cause.
+        assert!(shares.len() == 6 && sum > 0.0 && sum < 1.01, "{name}: {slow}");
+    }
+    let html = scratch.path().join("report/report.html");
+    let html = read_text(&html);
+    assert!(html.contains("Causes of slow reads") && html.contains("unexplained"), "{html}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 use tailwater_io::Clock;
 use tailwater_io::kernel::RunQueue;
+use tailwater_io::kernel::disk::thread_read_bytes;
 
 use super::engine::TailDatabase;
 use super::schedule::{Arrivals, Pace};
@@ -89,6 +90,9 @@ pub(super) struct Reads {
     /// Time for which the reader's thread ran, and for which it waited for a processor; `None` if
     /// the kernel does not report it.
     pub(super) run_queue: Option<RunQueue>,
+    /// Bytes that the reader's thread fetched from devices, read-ahead included; `None` if the
+    /// kernel does not report it.
+    pub(super) fetched_bytes: Option<u64>,
 }
 
 impl Phase<'_> {
@@ -122,12 +126,15 @@ impl Phase<'_> {
                 Err(format!("key {number} has no value").into())
             }
         };
-        let before = RunQueue::of_this_thread();
+        let figures = || (RunQueue::of_this_thread(), thread_read_bytes());
+        let (before, fetched_before) = figures();
         let count = self.repeat(reads_per_second, (reader, readers), &mut recorder, &mut get)?;
-        let after = RunQueue::of_this_thread();
+        let (after, fetched_after) = figures();
         let run_queue = before.zip(after).map(|(before, after)| after.since(before));
+        let fetched = fetched_before.zip(fetched_after);
+        let fetched_bytes = fetched.map(|(before, after)| after.saturating_sub(before));
         recorder.finish();
-        Ok(Reads { count, run_queue })
+        Ok(Reads { count, run_queue, fetched_bytes })
     }
 
     /// Calls `get` with the current time until the phase ends, and records how long the calls

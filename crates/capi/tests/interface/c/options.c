@@ -88,6 +88,20 @@ int main(void) {
   CHECK(rocksdb_property_int(db, "rocksdb.estimate-num-keys", &number) == 0 && number == 1);
   CHECK(rocksdb_property_int(db, "rocksdb.nothing", &number) == -1);
 
+  /* Reading a block from a file takes longer than this. */
+  names[0] = "slow_read_threshold_us";
+  values[0] = "1";
+  rocksdb_set_db_options(db, 1, names, values, &error);
+  OK();
+  rocksdb_flushoptions_t* flush = rocksdb_flushoptions_create();
+  rocksdb_flush(db, flush, &error);
+  OK();
+  rocksdb_flushoptions_destroy(flush);
+  check_get(db, "k", "v");
+  char* slow = rocksdb_property_value(db, "tailwater.recent-slow-reads");
+  CHECK(strstr(slow, "\"operation\":\"get\"") != NULL);
+  rocksdb_free(slow);
+
   rocksdb_memory_consumers_t* consumers = rocksdb_memory_consumers_create();
   rocksdb_memory_consumers_add_db(consumers, db);
   rocksdb_memory_consumers_add_cache(consumers, cache);

@@ -339,7 +339,7 @@ impl Scene {
     pub(super) fn get(&self, key: &[u8], at: Sequence) -> Option<Vec<u8>> {
         let current = FullEpochCell::new(self.super_version());
         let mut value = Vec::new();
-        let found = read::get(&current, key, || at, &PROFILE, &mut value, None).unwrap();
+        let found = read::get(&current, key, || at, &PROFILE, &mut value, None, None).unwrap();
         found.then_some(value)
     }
 

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use crate::column_family::ColumnFamily;
 use crate::db::Db;
 use crate::error::{Error, Result};
+use crate::stats::SlowReadTotals;
 use crate::version::{Level, Version};
 
 /// Prefix of RocksDB's names.
@@ -28,7 +29,7 @@ const PREFIX: &str = "rocksdb.";
 
 /// The properties whose names do not end in a level's number, in the order in which they are
 /// listed.
-pub const PROPERTY_NAMES: [&str; 60] = [
+pub const PROPERTY_NAMES: [&str; 63] = [
     "rocksdb.stats",
     "rocksdb.cfstats",
     "rocksdb.cfstats-no-file-histogram",
@@ -89,6 +90,9 @@ pub const PROPERTY_NAMES: [&str; 60] = [
     "tailwater.pinned-mem-tables-size",
     "tailwater.num-obsolete-files",
     "tailwater.contract-violations",
+    "tailwater.slow-reads",
+    "tailwater.slow-reads-prometheus",
+    "tailwater.recent-slow-reads",
 ];
 
 /// The properties whose names end in the number of a level.
@@ -148,6 +152,12 @@ impl Db {
         Ok(number.map(|number| number.to_string()))
     }
 
+    /// Returns where the time of slow reads went since the database was opened. A read is slow if
+    /// it takes at least `slow_read_threshold_us`; by default none is.
+    pub fn slow_reads(&self) -> SlowReadTotals {
+        self.inner.shared.slow_reads.totals()
+    }
+
     /// Returns a property as text.
     fn text_property(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
         let source = family.super_version();
@@ -187,6 +197,9 @@ impl Db {
             "tailwater.contract-violations" => {
                 family.statistics().contract_violations.get().to_string()
             }
+            "tailwater.slow-reads" => self.slow_reads().to_string(),
+            "tailwater.slow-reads-prometheus" => self.slow_reads().to_prometheus(),
+            "tailwater.recent-slow-reads" => self.inner.shared.slow_reads.recent_text(),
             _ => return None,
         })
     }

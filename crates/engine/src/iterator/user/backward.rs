@@ -93,6 +93,7 @@ impl DbIterator {
             }
             let (sequence, value_type) = (record.sequence, record.value_type);
             if sequence > self.view.snapshot {
+                self.skipped.versions += 1;
                 self.merged.previous()?;
                 continue;
             }
@@ -104,16 +105,19 @@ impl DbIterator {
             if let Some(cover) = self.merged.cover() {
                 base = Base::Nothing;
                 self.operands.clear();
+                self.skipped.tombstones += 1;
                 self.merged.skip(cover)?;
                 continue;
             }
             match value_type {
                 ValueType::Merge => self.operands.push(self.merged.value()),
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {
+                    self.skipped.tombstones += 1;
                     base = Base::Nothing;
                     self.operands.clear();
                 }
                 value_type => {
+                    self.skipped.versions += u64::from(!matches!(base, Base::Nothing));
                     base = Base::Record(value_type);
                     self.operands.clear();
                     self.value.clear();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::{DbIterator, Direction};
 use crate::error::Result;
+use crate::stats::slow_reads::Operation;
 use crate::stats::{Histogram, Statistics, Ticker};
 
 /// Counts of an iterator's steps that are not yet in the shared statistics.
@@ -41,13 +42,14 @@ impl Drop for Counts {
 }
 
 impl DbIterator {
-    /// Makes a seek and counts it.
+    /// Makes a seek, to `target` if it has one, and counts it.
     pub(super) fn counted_seek(
         &mut self,
+        target: Option<&[u8]>,
         seek: impl FnOnce(&mut Self) -> Result<()>,
     ) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.statistics.start());
-        let moved = seek(self);
+        let moved = self.attribute(Operation::Seek, target, seek);
         if let (Some(counts), Some(begun)) = (&self.counts, begun) {
             counts.statistics.record_since(Histogram::DbSeek, begun);
             let recorder = counts.statistics.recorder();

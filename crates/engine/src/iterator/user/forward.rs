@@ -57,6 +57,7 @@ impl DbIterator {
             }
             if same_key || record.sequence > self.view.snapshot {
                 passed += 1;
+                self.skipped.versions += 1;
                 if passed > self.view.max_sequential_skip {
                     passed = 0;
                     self.count_reseek();
@@ -69,6 +70,7 @@ impl DbIterator {
             passed = 0;
             let value_type = record.value_type;
             if let Some(cover) = self.merged.cover() {
+                self.skipped.tombstones += 1;
                 self.merged.skip(cover)?;
                 continue;
             }
@@ -82,6 +84,7 @@ impl DbIterator {
                     return Ok(());
                 }
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {
+                    self.skipped.tombstones += 1;
                     self.note_key();
                     passing = true;
                     self.merged.next()?;

@@ -9,9 +9,10 @@
 //! merged sources stay on it and nothing is copied.
 //!
 //! The merged sources are those of a super version ([`sources`]). Further methods of the iterator
-//! move it to newer super versions ([`refresh`]), count its steps ([`counts`]) and return its
-//! properties ([`property`]).
+//! move it to newer super versions ([`refresh`]), count its steps ([`counts`]), attribute their
+//! time ([`attribution`]) and return its properties ([`property`]).
 
+mod attribution;
 mod backward;
 mod counts;
 mod forward;
@@ -35,6 +36,7 @@ use crate::prefix_extractor::PrefixExtractor;
 use crate::read::ReadOptions;
 use crate::skipped_damage::{SkippedDamage, SkippedKeys};
 use crate::stats::IteratorCharge;
+use crate::stats::slow_reads::{Operation, SearchCounts};
 use crate::table::{ReadAheadPlan, ReadPlan, ReadProfile};
 
 use counts::Counts;
@@ -116,6 +118,10 @@ pub struct DbIterator {
     prefix: Option<Vec<u8>>,
     /// Counts of the iterator's steps, if the database has a statistics object.
     counts: Option<Counts>,
+    /// Whether the time of steps is attributed: whether that of the last move was that is no step.
+    is_attributed: bool,
+    /// What the current move has skipped so far, and earlier ones whose time was not attributed.
+    skipped: SearchCounts,
     #[expect(dead_code, reason = "counted while it lives")]
     charge: IteratorCharge,
 }
@@ -233,6 +239,8 @@ impl DbIterator {
             target: Vec::new(),
             prefix: None,
             counts,
+            is_attributed: false,
+            skipped: SearchCounts::default(),
             charge,
         })
     }
@@ -287,7 +295,7 @@ impl DbIterator {
     /// # Errors
     /// Errors from reading a table or blob file. All other moves return these errors, too.
     pub fn seek_to_first(&mut self) -> Result<()> {
-        self.counted_seek(Self::go_to_first)
+        self.counted_seek(None, Self::go_to_first)
     }
 
     fn go_to_first(&mut self) -> Result<()> {
@@ -309,7 +317,7 @@ impl DbIterator {
 
     /// Moves to the last key before the upper bound; without an upper bound, to the last key.
     pub fn seek_to_last(&mut self) -> Result<()> {
-        self.counted_seek(Self::go_to_last)
+        self.counted_seek(None, Self::go_to_last)
     }
 
     fn go_to_last(&mut self) -> Result<()> {
@@ -338,7 +346,8 @@ impl DbIterator {
     /// reliable only as long as it is on keys with `target`'s prefix. Past these keys, it may omit
     /// keys and may return overwritten or deleted entries, as in RocksDB.
     pub fn seek(&mut self, target: impl AsRef<[u8]>) -> Result<()> {
-        self.counted_seek(|it| it.go_to(target.as_ref()))
+        let target = target.as_ref();
+        self.counted_seek(Some(target), |it| it.go_to(target))
     }
 
     fn go_to(&mut self, target: &[u8]) -> Result<()> {
@@ -364,7 +373,8 @@ impl DbIterator {
 
     /// Moves to the last key at or before `target` that is before the upper bound.
     pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) -> Result<()> {
-        self.counted_seek(|it| it.go_to_or_before(target.as_ref()))
+        let target = target.as_ref();
+        self.counted_seek(Some(target), |it| it.go_to_or_before(target))
     }
 
     fn go_to_or_before(&mut self, target: &[u8]) -> Result<()> {
@@ -390,6 +400,14 @@ impl DbIterator {
         if !self.valid() {
             return Ok(());
         }
+        match self.is_attributed {
+            true => self.make_attributed(Operation::Step, None, Self::go_to_next),
+            false => self.go_to_next(),
+        }
+    }
+
+    #[inline]
+    fn go_to_next(&mut self) -> Result<()> {
         let moved = if self.is_outdated() { self.refresh_before_next() } else { Ok(()) };
         let moved = moved.and_then(|()| self.step_forward());
         let settled = self.settle(moved);
@@ -405,6 +423,14 @@ impl DbIterator {
         if !self.valid() {
             return Ok(());
         }
+        match self.is_attributed {
+            true => self.make_attributed(Operation::Step, None, Self::go_to_previous),
+            false => self.go_to_previous(),
+        }
+    }
+
+    #[inline]
+    fn go_to_previous(&mut self) -> Result<()> {
         let moved = if self.is_outdated() { self.refresh_before_previous() } else { Ok(()) };
         let moved = moved.and_then(|()| self.step_backward());
         let settled = self.settle(moved);
@@ -424,9 +450,11 @@ impl DbIterator {
             return Ok(());
         }
         self.location = EntryLocation::Nowhere;
-        self.value = self.source.read_blob(&self.base_key, &self.value)?;
-        self.location = EntryLocation::Copied;
-        Ok(())
+        self.attribute(Operation::Value, None, |it| {
+            it.value = it.source.read_blob(&it.base_key, &it.value)?;
+            it.location = EntryLocation::Copied;
+            Ok(())
+        })
     }
 
     fn seek_unbounded(&mut self, target: &[u8]) -> Result<()> {

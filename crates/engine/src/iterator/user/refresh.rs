@@ -23,6 +23,7 @@ use crate::column_family::{ColumnFamily, SuperVersion, WeakFamily};
 use crate::error::{Error, Result};
 use crate::iterator::Direction;
 use crate::read::{ReadOptions, ReadState, Snapshot};
+use crate::stats::slow_reads::Operation;
 
 use super::sources::leaves;
 use super::{DbIterator, EntryLocation, FIRST_TRAILER, set_internal_key};
@@ -95,7 +96,7 @@ impl DbIterator {
     /// - Invalid argument: the column family was dropped, and so were all of its handles.
     /// - Errors from opening tables. The next seek tries again.
     pub fn refresh(&mut self) -> Result<()> {
-        self.refresh_to(Refresh(None))
+        self.attribute(Operation::Refresh, None, |it| it.refresh_to(Refresh(None)))
     }
 
     /// Moves the iterator to the state of `snapshot`; otherwise like [`DbIterator::refresh`]. If
@@ -106,7 +107,8 @@ impl DbIterator {
     /// The errors of [`DbIterator::refresh`], and invalid argument if the snapshot belongs to
     /// another database.
     pub fn refresh_at(&mut self, snapshot: &Snapshot) -> Result<()> {
-        self.refresh_to(Refresh(Some(snapshot.clone())))
+        let refresh = Refresh(Some(snapshot.clone()));
+        self.attribute(Operation::Refresh, None, |it| it.refresh_to(refresh))
     }
 
     fn refresh_to(&mut self, refresh: Refresh) -> Result<()> {

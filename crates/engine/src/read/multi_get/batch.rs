@@ -13,6 +13,7 @@ use crate::column_family::SuperVersion;
 use crate::error::Error;
 use crate::prefetch;
 use crate::read::get::{Outcome, Progress, search_memtable};
+use crate::stats::slow_reads::SearchCounts;
 use crate::table::{
     AccessResult, BlockAccess, FileMetadata, GetCursors, Lookup, Missing, PassedFilter, Resident,
     Sink, Step, Stop, TableReader,
@@ -381,6 +382,7 @@ impl<S: Sink> Sought<'_, S> {
     /// Goes on to the next table, or ends the search.
     pub(super) fn leave_table(&mut self, step: Step) {
         self.in_table = InTable::Unsearched;
+        self.progress.tables += 1;
         match step {
             Step::Done => self.state = State::Done,
             // The tables of level 0 after this one are older. In other levels, the records of the
@@ -412,6 +414,11 @@ impl<S: Sink> Sought<'_, S> {
             State::Failed(_) => None,
             _ => self.lookup.blob(),
         }
+    }
+
+    /// Returns how much was searched so far.
+    pub(super) fn searched(&self, source: &SuperVersion) -> SearchCounts {
+        self.progress.searched(source, &self.lookup)
     }
 
     /// Returns where the search ended, for the statistics.

@@ -16,11 +16,13 @@ use std::sync::Arc;
 
 use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
+use tailwater_io::attribution::Attribution;
 
 use crate::column_family::SuperVersion;
 use crate::epoch::{self, FullEpochCell};
 use crate::error::Result;
 use crate::read::get::with_cursors;
+use crate::stats::slow_reads::{Operation, Request, SearchCounts, SlowReads};
 use crate::stats::{Histogram, Started, Statistics, Ticker};
 use crate::table::{GetCursors, Loaded, ReadProfile, Resident, Sink};
 
@@ -50,6 +52,9 @@ pub(crate) struct MultiGetProfile<'a> {
     /// outside the epoch.
     pub(crate) receiver_is_foreign: bool,
     pub(crate) statistics: Option<&'a Statistics>,
+    pub(crate) slow_reads: &'a SlowReads,
+    /// The name of the column family; empty for several.
+    pub(crate) family: &'a str,
 }
 
 /// Reads the values of several keys of a column family. For each key, `receive` gets the key's
@@ -66,6 +71,7 @@ pub(crate) fn multi_get<S: Sink>(
     mut sink: impl FnMut() -> S,
     receive: impl FnMut(usize, Result<Option<S>>),
 ) {
+    let first = keys.first().map(AsRef::as_ref);
     let mut results = Results::new(profile, receive);
     with_cursors(|cursors| {
         with_order(keys.len(), |order| {
@@ -108,7 +114,7 @@ pub(crate) fn multi_get<S: Sink>(
             }
         });
     });
-    results.count();
+    results.count(first);
 }
 
 /// Keys of one column family, each with its index in the caller's list.
@@ -148,7 +154,7 @@ pub(crate) fn multi_get_of_families<S: Sink>(
             }
         }
     });
-    results.count();
+    results.count(None);
 }
 
 /// Searches for all keys of some batches, and loads what they lack in memory, until the search for
@@ -185,6 +191,8 @@ struct Results<'a, R> {
     profile: &'a MultiGetProfile<'a>,
     receive: R,
     started: Option<Started>,
+    reading: Option<Attribution>,
+    searched: SearchCounts,
     keys: u64,
     values: u64,
     bytes: u64,
@@ -192,8 +200,10 @@ struct Results<'a, R> {
 
 impl<'a, R> Results<'a, R> {
     fn new(profile: &'a MultiGetProfile<'a>, receive: R) -> Self {
+        let reading = profile.slow_reads.begin();
         let started = profile.statistics.map(Statistics::start);
-        Self { profile, receive, started, keys: 0, values: 0, bytes: 0 }
+        let searched = SearchCounts::default();
+        Self { profile, receive, started, reading, searched, keys: 0, values: 0, bytes: 0 }
     }
 
     /// Completes the keys of a batch, whose search has ended, and passes on their results.
@@ -212,6 +222,9 @@ impl<'a, R> Results<'a, R> {
             if let Some(recorder) = &recorder {
                 sought.outcome(source).count_sources(recorder);
             }
+            if self.reading.is_some() {
+                self.searched.add(&sought.searched(source));
+            }
             let found = match sought.state {
                 State::Failed(error) => Err(error),
                 _ => sought.lookup.finish(source.merge_operator(), |_, _| blobs.take()),
@@ -225,8 +238,17 @@ impl<'a, R> Results<'a, R> {
         }
     }
 
-    /// Adds the call to the statistics.
-    fn count(self) {
+    /// Adds the call, whose first key is `first`, to the statistics.
+    fn count(self, first: Option<&[u8]>) {
+        if let Some(reading) = self.reading {
+            self.profile.slow_reads.end(reading, || Request {
+                operation: Operation::MultiGet,
+                family: self.profile.family,
+                key: first,
+                keys: self.keys as usize,
+                searched: self.searched,
+            });
+        }
         let (Some(statistics), Some(started)) = (self.profile.statistics, self.started) else {
             return;
         };

@@ -4,8 +4,10 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
+use tailwater_format::checksum::ChecksumType;
 use tailwater_format::compress::{Compression, DecompressionDictionary, Decompressor};
 use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockChecksum, BlockHandle};
+use tailwater_io::attribution::{self, Section};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
@@ -122,6 +124,14 @@ impl BlockFile {
         })
     }
 
+    /// Returns the payload of a block, if it has a checksum, and that matches. `raw` is exactly the
+    /// block and its trailer.
+    pub(crate) fn verified<'r>(&self, raw: &'r [u8], handle: BlockHandle) -> Option<&'r [u8]> {
+        let has_checksum = self.checksum.checksum_type != ChecksumType::None;
+        let verified = has_checksum.then(|| self.checksum.verify(handle.offset, raw));
+        verified?.ok().map(|(payload, _)| payload)
+    }
+
     /// Returns the length of a block with its trailer, in bytes.
     pub(crate) fn length_with_trailer(&self, handle: BlockHandle) -> Result<usize> {
         let end = handle
@@ -150,6 +160,7 @@ impl BlockFile {
         verify: bool,
         decompressor: &mut Decompressor,
     ) -> Result<Vec<u8>> {
+        let _unpacking = attribution::enter(Section::Unpacking);
         let decoding = |error| Error::decoding(self.path(), handle.offset, error);
         let (payload, compression) = if verify {
             self.checksum.verify(handle.offset, raw).map_err(decoding)?

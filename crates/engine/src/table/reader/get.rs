@@ -363,6 +363,8 @@ impl TableReader {
                 if step == Step::Done {
                     return Ok(BlockStep::Done);
                 }
+            } else {
+                lookup.versions_skipped += 1;
             }
             cursor.next(bytes, layout).map_err(damaged)?;
         }

@@ -29,6 +29,7 @@ use crate::error::Error;
 use crate::handover::{Handover, HotRegions, Warmth};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::FragmentedRangeTombstones;
+use crate::stats::slow_reads::SlowReads;
 use crate::stats::{ReaderMemory, Statistics, Ticker};
 use crate::table::OpenPermit;
 
@@ -68,6 +69,10 @@ pub(crate) struct TableContext {
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// Reads in flight of the database.
     pub(crate) in_flight: Arc<ReadsInFlight>,
+    /// The slow reads of the database.
+    pub(crate) slow_reads: Arc<SlowReads>,
+    /// The name of the column family; empty outside a database.
+    pub(crate) family: Arc<str>,
     /// Counts the memory that is used by all table readers of the database and is not part of the
     /// block cache.
     pub(crate) reader_memory: Arc<ReaderMemory>,
@@ -93,6 +98,8 @@ impl TableContext {
             advises_random: false,
             statistics: None,
             in_flight: Arc::new(ReadsInFlight::new(0, false, &Arc::default())),
+            slow_reads: Arc::new(SlowReads::new(0, false)),
+            family: Arc::default(),
             reader_memory: Arc::default(),
             handover: None,
         })
@@ -159,6 +166,10 @@ pub(crate) struct TableReader {
     /// Identifies the table's file. The block-cache key of each of the table's blocks begins with
     /// this id. The id is the same each time the file is opened.
     cache_id: u64,
+    /// The table's level when it was opened; 0 outside a database.
+    level: u32,
+    /// See [`TableIdentity::added_ns`].
+    added_ns: Option<u64>,
     file: BlockFile,
     footer: Footer,
     properties: Properties,

@@ -41,8 +41,11 @@ pub(crate) struct TableIdentity {
     pub(crate) unique_id: Option<[u64; 2]>,
     /// The length of everything after the data blocks, in bytes; 0 if unknown.
     pub(crate) tail_length: u64,
-    /// Whether the table is in level 0.
-    pub(crate) level_0: bool,
+    /// The table's level; `None` outside a database.
+    pub(crate) level: Option<u32>,
+    /// When the table was added, in nanoseconds of the system's monotonic clock; `None` if that was
+    /// before the database was opened.
+    pub(crate) added_ns: Option<u64>,
 }
 
 /// The end of a file, read in one request. It contains all parts of a table that opening needs.
@@ -86,7 +89,7 @@ impl TableReader {
         let tail = Tail::read(&*file, length, identity.tail_length, purpose)?;
         let footer = tail.footer(&*file)?;
         let file = BlockFile::new(file, length, footer.block_checksum());
-        let opening = Opening { file: &file, tail, purpose, level_0: identity.level_0 };
+        let opening = Opening { file: &file, tail, purpose, level_0: identity.level == Some(0) };
 
         let names = opening.meta_index(footer.metaindex)?;
         let properties = opening.properties(&names)?;
@@ -105,6 +108,8 @@ impl TableReader {
         Ok(Self {
             context,
             cache_id: identity.cache_id,
+            level: identity.level.unwrap_or(0),
+            added_ns: identity.added_ns,
             file,
             footer,
             properties,

@@ -41,6 +41,7 @@ use crate::clock::monotonic_ns;
 use crate::posix::system::RWF_DONTCACHE;
 use crate::purpose::IoMode;
 use crate::rings::{Lender, PooledRing, Rings};
+use crate::sections::{self, Section};
 use crate::statistics::ReadTime;
 use crate::sync::Mutex;
 use crate::{Error, Operation};
@@ -351,6 +352,8 @@ impl RingQueue {
     /// given up.
     fn enter(&mut self, ends: usize) {
         let Some(ring) = self.ring.as_ref().filter(|_| !self.is_given_up) else { return };
+        // Even if it waits for no completion, the kernel may read from the page cache in this call.
+        let _waiting = sections::enter(Section::Device);
         let Err(error) = ring.submitter().submit_and_wait(ends) else {
             self.refusals = 0;
             return;

@@ -5,6 +5,7 @@ mod course;
 mod curves;
 mod dots;
 mod effects;
+mod shares;
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{Ranged as _, ValueFormatter as _};
@@ -77,6 +78,7 @@ pub(super) fn draw(body: &Body, width: Width) -> Result<Option<String>, Failure>
     Ok(Some(match body {
         Body::Effects(effects) => effects::draw(effects, width)?,
         Body::Dots(dots) => dots::draw(dots, width)?,
+        Body::Shares(shares) => shares::draw(shares, width)?,
         Body::Curves(curves) => curves::draw(curves, width)?,
         Body::Course(course) => course::draw(course, width)?,
         Body::Tables(_) | Body::Facts(_) | Body::Commands(_) => return Ok(None),

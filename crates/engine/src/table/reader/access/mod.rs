@@ -10,7 +10,7 @@ use crate::block_cache::{Block, BlockKind, BlockRef};
 use crate::cache::{Cached, Inserted, Key, Priority};
 use crate::epoch::{self, Guard};
 use crate::error::{Error, Result};
-use crate::stats::{Histogram, Statistics, Ticker};
+use crate::stats::{Histogram, Statistics, Ticker, slow_reads};
 use crate::table::reader::index::prepare_index;
 use crate::table::reader::{Index, TableReader};
 
@@ -413,13 +413,22 @@ impl TableReader {
                 let charge = block.memory();
                 let priority = self.context.priority(kind);
                 let inserted = cache.blocks.insert(self.cache_key(handle), block, charge, priority);
+                self.count_block(kind, matches!(inserted, Inserted::Present(_)));
                 if let Some(statistics) = &self.context.statistics {
                     count_insert(statistics, kind, &inserted);
                 }
                 inserted.into_cached()
             }
-            None => Arc::new(Cached::standalone(block)),
+            None => {
+                self.count_block(kind, false);
+                Arc::new(Cached::standalone(block))
+            }
         })
+    }
+
+    /// Counts a block that was read from the file for the thread's slow read, if it is one.
+    fn count_block(&self, kind: BlockKind, is_redundant: bool) {
+        slow_reads::count_block(self.level as usize, kind, self.added_ns, is_redundant);
     }
 }
 

@@ -184,15 +184,11 @@ impl Running {
                 Stop::End => return self.end().map(Step::Done),
                 Stop::Pause => return Ok(Step::Stopped(Box::new(self))),
                 stop => {
-                    let (key, value) = (self.merge.key(stop), self.merge.value());
-                    let added = self.outputs.add(
-                        stop,
-                        key,
-                        value,
-                        self.merge.warmth(),
-                        self.merge.source().table(),
-                    );
-                    added.map_err(|error| self.merge.source().blamed(error))?;
+                    let Self { merge, outputs } = &mut self;
+                    let (key, value, source) = (merge.key(stop), merge.value(), merge.source());
+                    outputs
+                        .add(stop, key, value, merge.warmth(), || source.left_block())
+                        .map_err(|error| source.blamed(error))?;
                 }
             }
         }

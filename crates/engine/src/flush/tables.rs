@@ -91,7 +91,7 @@ impl<'f> Tables<'f> {
             }
             _ => Warmth::default(),
         };
-        self.table()?.add_warm(internal_key, value, warmth, None)
+        self.table()?.add_warm(internal_key, value, warmth, || None)
     }
 
     /// Adds a fragment of range tombstones.

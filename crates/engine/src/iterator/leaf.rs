@@ -14,7 +14,7 @@ use crate::iterator::tombstones::{TombstoneCursor, TombstoneCursors};
 use crate::iterator::{Direction, LevelIterator};
 use crate::memtable::{self, MemTable};
 use crate::prefix_extractor::PrefixExtractor;
-use crate::table::{FileMetadata, SeekTo, TableIterator, Wanted};
+use crate::table::{FileMetadata, SeekTo, StoredBlock, TableIterator, Wanted};
 
 /// One source of records, in internal key order.
 pub(crate) enum Leaf {
@@ -197,14 +197,13 @@ impl Leaf {
         }
     }
 
-    /// Returns the iterator of the current table; `None` in a memtable, and if a level has no
-    /// current table.
-    #[inline]
-    pub(crate) fn table(&self) -> Option<&TableIterator> {
+    /// Returns the data block that the leaf left last in its current table, if its stored bytes are
+    /// in memory.
+    pub(crate) fn left_block(&self) -> Option<StoredBlock<'_>> {
         match self {
             Self::MemTable(_) => None,
-            Self::Table(leaf) => Some(&leaf.iterator),
-            Self::Level(level) => level.table(),
+            Self::Table(leaf) => leaf.iterator.left_block(),
+            Self::Level(level) => level.left_block(),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::iterator::Direction;
 use crate::iterator::tombstones::{TombstoneCursor, TombstoneCursors};
 use crate::skipped_damage::SkippedDamage;
 use crate::table::{
-    FileMetadata, ReadPlan, ReadProfile, SeekTo, TableCache, TableIterator, Wanted,
+    FileMetadata, ReadPlan, ReadProfile, SeekTo, StoredBlock, TableCache, TableIterator, Wanted,
 };
 use crate::version::Level;
 
@@ -194,10 +194,10 @@ impl LevelIterator {
         self.iterator.as_deref_mut()
     }
 
-    /// Returns the iterator of the current table.
-    #[inline]
-    pub(crate) fn table(&self) -> Option<&TableIterator> {
-        self.iterator.as_deref()
+    /// Returns the data block that the iterator left last in its current table, if its stored bytes
+    /// are in memory.
+    pub(super) fn left_block(&self) -> Option<StoredBlock<'_>> {
+        self.iterator.as_ref().and_then(|iterator| iterator.left_block())
     }
 
     /// Returns the path of the current table.

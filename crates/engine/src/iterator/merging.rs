@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::tombstones::Cover;
 use crate::iterator::{Direction, Leaf};
-use crate::table::{LoadTogether, ReadProfile, SeekTo, TableContext, TableIterator};
+use crate::table::{LoadTogether, ReadProfile, SeekTo, StoredBlock, TableContext};
 
 mod run;
 
@@ -124,10 +124,10 @@ impl MergingIterator {
         self.winner().and_then(Leaf::path)
     }
 
-    /// Returns the iterator of the current record's table; `None` in a memtable.
-    #[inline]
-    pub(crate) fn table(&self) -> Option<&TableIterator> {
-        self.winner().and_then(Leaf::table)
+    /// Returns the data block that the current record's source left last, if its stored bytes are
+    /// in memory.
+    pub(crate) fn left_block(&self) -> Option<StoredBlock<'_>> {
+        self.winner().and_then(Leaf::left_block)
     }
 
     #[inline]

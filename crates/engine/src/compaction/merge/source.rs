@@ -9,7 +9,7 @@ use super::blob_garbage::BlobGarbage;
 use crate::error::{Error, Result};
 use crate::handover::Warmth;
 use crate::iterator::MergingIterator;
-use crate::table::TableIterator;
+use crate::table::StoredBlock;
 
 /// An iterator over the records of all inputs, in internal key order. It may cover only a range of
 /// keys, that of a subcompaction.
@@ -182,10 +182,10 @@ impl Source {
         }
     }
 
-    /// Returns the iterator of the current record's table.
-    #[inline]
-    pub(crate) fn table(&self) -> Option<&TableIterator> {
-        self.merged.table()
+    /// Returns the data block that the merge left last in the current record's table, if its stored
+    /// bytes are in memory.
+    pub(crate) fn left_block(&self) -> Option<StoredBlock<'_>> {
+        self.merged.left_block()
     }
 
     /// Returns the path of the current record's table.

@@ -31,7 +31,7 @@ use crate::compaction::job_state::{JobState, Part};
 use crate::compaction::merge::{DeeperLevels, Stop};
 use crate::error::Result;
 use crate::handover::Warmth;
-use crate::table::TableIterator;
+use crate::table::StoredBlock;
 
 pub(crate) use cuts::target_bytes;
 use cuts::{Cuts, PassedGrandparents};
@@ -94,13 +94,13 @@ impl Outputs {
     /// Adds the next stop of the merge: a record, or the start of a range tombstone. If the limits
     /// require it, the current output ends before `key`. Internal keys must be given in ascending
     /// order.
-    pub(crate) fn add(
+    pub(crate) fn add<'i>(
         &mut self,
         stop: Stop,
         key: &[u8],
         value: &[u8],
         warmth: Warmth,
-        input: Option<&TableIterator>,
+        input: impl FnOnce() -> Option<StoredBlock<'i>>,
     ) -> Result<()> {
         let passed = self.cuts.pass(key);
         self.tombstones.pass(self.shared.comparator(), key::user_key(key));

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::handover::{TableHandover, Warmth};
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Origin;
-use crate::table::{Builder, FileMetadata, TableIterator};
+use crate::table::{Builder, FileMetadata, StoredBlock};
 
 /// A table that is being written.
 pub(super) struct OutputTable {
@@ -88,12 +88,12 @@ impl OutputTable {
     }
 
     #[inline]
-    pub(super) fn add(
+    pub(super) fn add<'i>(
         &mut self,
         internal_key: &[u8],
         value: &[u8],
         warmth: Warmth,
-        input: Option<&TableIterator>,
+        input: impl FnOnce() -> Option<StoredBlock<'i>>,
     ) -> Result<()> {
         if let Some(entries) = &mut self.entries {
             entries.add(internal_key, value);

@@ -54,7 +54,7 @@ use tailwater_io::stream::SequentialWriter;
 use crate::error::{Error, Result};
 use crate::handover::{TableHandover, Warmth};
 use crate::sequence_times::SequenceTimes;
-use crate::table::{StoredBlock, TableIterator};
+use crate::table::StoredBlock;
 
 use block_writer::BlockWriter;
 pub use compression::TableCompression;
@@ -161,16 +161,15 @@ impl Builder {
     }
 
     /// Adds an entry like [`Builder::add`], with the warmth of the input block that it comes from.
-    /// `input` is the iterator of the table that it comes from. If the entry begins a data block,
-    /// and the data block before it is one that `input` has just left, that block is not compressed
-    /// again.
+    /// If the entry begins a data block, and the data block before it is the one that `input`
+    /// returns, that block is not compressed again.
     #[inline]
-    pub(crate) fn add_warm(
+    pub(crate) fn add_warm<'i>(
         &mut self,
         internal_key: &[u8],
         value: &[u8],
         warmth: Warmth,
-        input: Option<&TableIterator>,
+        input: impl FnOnce() -> Option<StoredBlock<'i>>,
     ) -> Result<()> {
         self.latched(|builder| builder.add_entry(internal_key, value, input))?;
         if let Some(table_handover) = &mut self.table_handover {
@@ -187,7 +186,7 @@ impl Builder {
     /// from writing the file, possibly from blocks written much earlier. Every later call returns
     /// the same error.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
-        self.latched(|builder| builder.add_entry(internal_key, value, None))
+        self.latched(|builder| builder.add_entry(internal_key, value, || None))
     }
 
     /// Adds a range tombstone. `start` is the internal key of its start, with the range deletion
@@ -304,16 +303,16 @@ impl Builder {
         answer
     }
 
-    fn add_entry(
+    fn add_entry<'i>(
         &mut self,
         internal_key: &[u8],
         value: &[u8],
-        input: Option<&TableIterator>,
+        input: impl FnOnce() -> Option<StoredBlock<'i>>,
     ) -> Result<()> {
         let key = ParsedKey::parse(internal_key).map_err(|error| self.refused(error))?;
         self.check_entry(internal_key, &key, value)?;
         if self.limits.end_before(&self.block, internal_key.len(), value.len()) {
-            self.end_block(Some(internal_key), input.and_then(TableIterator::left_block))?;
+            self.end_block(Some(internal_key), input())?;
         }
         self.extent
             .add(internal_key, &key, value)

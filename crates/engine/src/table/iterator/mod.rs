@@ -21,7 +21,7 @@ use tailwater_format::key::{self, Sequence, ValueType};
 use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use tailwater_io::Purpose;
 
-use crate::block_cache::{Block, BlockKind};
+use crate::block_cache::Block;
 use crate::cache::Cached;
 use crate::error::Result;
 use crate::handover::Warmth;
@@ -203,15 +203,12 @@ impl TableIterator {
         self.warmth
     }
 
-    /// Returns the data block that the iterator left last, as it is stored; `None` if its stored
-    /// bytes are no longer in memory.
+    /// Returns the data block that the iterator left last; `None` if its stored bytes are no longer
+    /// in memory.
     pub(crate) fn left_block(&self) -> Option<StoredBlock<'_>> {
         let (handle, block) = self.left.as_ref()?;
-        if self.table.dictionary_for(BlockKind::Data).is_some() {
-            return None;
-        }
         let stored = self.read_ahead.stored(&self.table, *handle)?;
-        StoredBlock::new(block.bytes(), stored, &self.table.properties().compression_options)
+        Some(StoredBlock { table: &self.table, handle: *handle, block, stored })
     }
 
     /// Goes to the first record.

@@ -117,6 +117,8 @@ impl ScanSubject for Scanning {
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure> {
         let mut scanned = Scanned::default();
         self.with_snapshot(scans.refreshes, |options| {
+            // SAFETY: the options exist during this call.
+            unsafe { c::rocksdb_readoptions_set_async_io(options, u8::from(scans.async_io)) };
             scans.keys().try_for_each(|key| {
                 let add = |key: &[u8], value: &[u8]| scanned.add(key, value);
                 self.iterate(options, Some(&key), scans.steps, add)

@@ -8,7 +8,8 @@
 //! iterator with the same snapshot, seeks a random key and steps over many entries. At a fixed
 //! interval, by default once a second, a new version of the column family is installed, so that
 //! refreshing iterators have a version to move to. Both kinds of iterators run at the same time,
-//! each on its own database, so that load of other processes affects both.
+//! each on its own database, so that load of other processes affects both; or, with less memory, in
+//! turn on one database.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tailwater_latency::engine::Engine;
 use tailwater_latency::entries::{self, Values};
-use tailwater_latency::experiment::{Finished, Measured, Table};
+use tailwater_latency::experiment::{Finished, Measured, Table, variation};
 use tailwater_latency::files::Temporary;
 use tailwater_latency::numbers::rate;
 use tailwater_latency::parsing::at_least_one;
@@ -33,13 +34,13 @@ use crate::subjects::Subjects;
 const KEY_BYTES: usize = 32;
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 512;
-/// Options for writing the entries. The memtable is large enough for all of them.
-const FILLING: &str = "create_if_missing=true;write_buffer_size=1000000000;\
-    max_write_buffer_number=2;compression=kNoCompression";
-/// Options for scanning the entries. The block cache is large enough for all of them.
-const SCANNING: &str = "max_write_buffer_number=2;compression=kNoCompression;\
-    use_direct_reads=true;\
-    block_based_table_factory={block_cache=4G;cache_index_and_filter_blocks=true}";
+/// Options for writing the entries, and for scanning them.
+const OPTIONS: &str = "max_write_buffer_number=2;compression=kNoCompression";
+/// Size of the memtable and of the block cache, in bytes per entry. Both are large enough for all
+/// entries.
+const MEMORY_PER_ENTRY: u64 = 1000;
+/// Minimum size of the block cache, in bytes.
+const BLOCK_CACHE_MIN: u64 = 4 << 30;
 /// Number of snapshots taken to measure the cost of one snapshot.
 const SNAPSHOTS: u32 = 1_000_000;
 
@@ -59,6 +60,12 @@ pub struct SnapshotScanArguments {
     /// Total number of entries that the scans of one run visit.
     #[arg(long, default_value_t = 200_000_000)]
     steps: u64,
+    /// Scan with both kinds of iterators in turn, on one database, after a run that does not count.
+    #[arg(long)]
+    in_turn: bool,
+    /// Scan with the read option async_io.
+    #[arg(long)]
+    async_io: bool,
     /// Number of runs for each number of entries in --seek-nexts.
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     rounds: usize,
@@ -78,14 +85,17 @@ pub struct Scans {
     pub steps: u64,
     /// Whether the iterators refresh themselves.
     pub refreshes: bool,
+    /// Whether the iterators read with `async_io`.
+    pub async_io: bool,
     entries: u64,
 }
 
 impl Scans {
-    /// Returns the start key of each scan.
+    /// Returns the start key of each scan, after which there are as many entries as it has steps.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
-        let (mut rng, entries) = (Rng::with_seed(self.steps), self.entries);
-        (0..self.count).map(move |_| key(rng.u64(..entries)))
+        let starts = self.entries.saturating_sub(self.steps).max(1);
+        let mut rng = Rng::with_seed(self.steps);
+        (0..self.count).map(move |_| key(rng.u64(..starts)))
     }
 }
 
@@ -142,17 +152,23 @@ impl SnapshotScanArguments {
     /// Runs the command; its table is in Markdown.
     pub(crate) fn run(&self, known: &[ScanEngine]) -> Result<Finished, Failure> {
         let mut table =
-            Table::new("engine<|steps of a scan>|iterators<|scans/s>|MB/s>|block cache hits>");
+            Table::new("engine<|steps of a scan>|iterators<|scans/s>|CV>|MB/s>|block cache hits>");
         let (mut snapshots, mut measured) = (String::new(), Vec::new());
         for engine in known.iter().filter(|engine| self.subjects.wants(engine.name)) {
             let name = engine.name;
-            let directories = self.fill(engine)?;
-            let options = self.subjects.options_over(SCANNING);
+            let databases = if self.in_turn { 1 } else { 2 };
+            let directories: Vec<_> =
+                (0..databases).map(|_| self.fill(engine)).collect::<Result<_, _>>()?;
+            let options = self.subjects.options_over(&self.scanning());
             // `fill` left the entries in the log, so opening the database flushes them to tables.
-            let open = |at: usize| (engine.open)(directories[at].path(), &options);
-            let subjects = [open(0)?, open(1)?];
+            let open = |directory: &Temporary| (engine.open)(directory.path(), &options);
+            let subjects: Vec<_> = directories.iter().map(open).collect::<Result<_, _>>()?;
             for &steps in &self.seek_nexts {
                 let mut runs = [Vec::new(), Vec::new()];
+                if self.in_turn {
+                    say!("{name}: {steps} steps, a run that is not measured");
+                    self.run_at_once(&[(&*subjects[0], false)], steps)?;
+                }
                 for round in 0..self.rounds {
                     say!("{name}: {steps} steps, run {}", round + 1);
                     for (runs, run) in runs.iter_mut().zip(self.run_both(&subjects, steps)?) {
@@ -160,6 +176,7 @@ impl SnapshotScanArguments {
                     }
                 }
                 for (runs, iterators) in runs.into_iter().zip(["plain", "refreshing"]) {
+                    let of_runs: Vec<_> = runs.iter().map(|run| run.scans_per_second).collect();
                     let row = Measured::new(Row { engine: name, steps, iterators }, runs)?;
                     let Run { scans_per_second, megabytes_per_second, hits } = row.median;
                     table.row([
@@ -167,6 +184,8 @@ impl SnapshotScanArguments {
                         steps.to_string(),
                         iterators.to_owned(),
                         rate(scans_per_second),
+                        variation(&of_runs)
+                            .map_or_else(|| "-".to_owned(), |cv| format!("{:.1} %", cv * 100.0)),
                         format!("{megabytes_per_second:.0}"),
                         format!("{:.2} %", hits * 100.0),
                     ]);
@@ -182,62 +201,81 @@ impl SnapshotScanArguments {
         }
         let text = format!(
             "{} entries of {KEY_BYTES} and {VALUE_BYTES} bytes; {} stepped over in each run; \
-             medians of {} runs, in which both kinds scan at the same time:\n\n{}\nDuration of \
-             taking and releasing a snapshot:\n\n{snapshots}",
+             medians of {} runs, in which both kinds scan {}{}:\n\n{}\nDuration of taking and \
+             releasing a snapshot:\n\n{snapshots}",
             self.entries,
             self.steps,
             self.rounds,
+            if self.in_turn { "in turn on one database" } else { "at the same time" },
+            if self.async_io { ", with async_io" } else { "" },
             table.markdown()
         );
         Finished::new(text, &json!({"measured": measured, "snapshots": snapshots}))
     }
 
-    /// Creates two databases with the same entries and closes them. The entries are in the logs and
-    /// not yet in tables.
-    fn fill(&self, engine: &ScanEngine) -> Result<[Temporary; 2], Failure> {
-        let directories = [self.subjects.new_directory()?, self.subjects.new_directory()?];
-        let values = Values::random(VALUE_BYTES, 1);
-        for directory in &directories {
-            say!("{}: writing {} entries", engine.name, self.entries);
-            let subject = (engine.open)(directory.path(), FILLING)?;
-            for number in 0..self.entries {
-                subject.put(&key(number), values.get(number))?;
-            }
-        }
-        Ok(directories)
+    fn scanning(&self) -> String {
+        let cache = (self.entries * MEMORY_PER_ENTRY).max(BLOCK_CACHE_MIN);
+        format!(
+            "{OPTIONS};use_direct_reads=true;block_based_table_factory={{block_cache={cache};\
+             cache_index_and_filter_blocks=true}}"
+        )
     }
 
-    /// Scans both databases at the same time. Only the scans of the second database use iterators
-    /// that refresh themselves.
-    fn run_both(
+    /// Creates a database with all entries and closes it. The entries are in the log and not yet in
+    /// tables.
+    fn fill(&self, engine: &ScanEngine) -> Result<Temporary, Failure> {
+        let directory = self.subjects.new_directory()?;
+        let values = Values::random(VALUE_BYTES, 1);
+        say!("{}: writing {} entries", engine.name, self.entries);
+        let memtable = self.entries * MEMORY_PER_ENTRY;
+        let options = format!("create_if_missing=true;write_buffer_size={memtable};{OPTIONS}");
+        let subject = (engine.open)(directory.path(), &options)?;
+        for number in 0..self.entries {
+            subject.put(&key(number), values.get(number))?;
+        }
+        Ok(directory)
+    }
+
+    /// Scans with plain iterators and with those that refresh themselves: at the same time, each on
+    /// one of two databases, or in turn on the only one.
+    fn run_both(&self, subjects: &[Box<dyn ScanSubject>], nexts: u64) -> Result<Vec<Run>, Failure> {
+        let plain_and_refreshing = subjects.iter().cycle().map(|it| &**it).zip([false, true]);
+        let both: Vec<_> = plain_and_refreshing.collect();
+        let at_once = subjects.len();
+        let runs = both.chunks(at_once).map(|some| self.run_at_once(some, nexts));
+        Ok(runs.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    /// Scans databases at the same time. Each comes with whether its iterators refresh themselves.
+    fn run_at_once(
         &self,
-        subjects: &[Box<dyn ScanSubject>; 2],
-        nexts: u64,
-    ) -> Result<[Run; 2], Failure> {
+        subjects: &[(&dyn ScanSubject, bool)],
+        steps: u64,
+    ) -> Result<Vec<Run>, Failure> {
         let scanning = AtomicUsize::new(subjects.len());
-        let scan = |at: usize| {
-            let (subject, refreshes) = (&subjects[at], at == 1);
-            let (steps, entries) = (nexts, self.entries);
-            let scans =
-                Scans { count: (self.steps / steps.max(1)).max(1), steps, refreshes, entries };
-            let run = measure(&**subject, &scans);
+        let scan = |(subject, refreshes): (&dyn ScanSubject, bool)| {
+            let count = (self.steps / steps.max(1)).max(1);
+            let Self { async_io, entries, .. } = *self;
+            let run = measure(subject, &Scans { count, steps, refreshes, async_io, entries });
             scanning.fetch_sub(1, Ordering::Relaxed);
             run
         };
         thread::scope(|scope| {
-            let scans = [0, 1].map(|at| scope.spawn(move || scan(at)));
+            let scan = &scan;
+            let scans: Vec<_> =
+                subjects.iter().map(|&subject| scope.spawn(move || scan(subject))).collect();
             let mut renewed = Ok(());
             let mut next = Instant::now();
             while scanning.load(Ordering::Relaxed) > 0 && renewed.is_ok() {
                 if next.elapsed() >= Duration::from_millis(self.version_ms) {
                     next = Instant::now();
-                    renewed = subjects.iter().try_for_each(|subject| subject.renew_version());
+                    renewed = subjects.iter().try_for_each(|(subject, _)| subject.renew_version());
                 }
                 thread::sleep(Duration::from_millis(1));
             }
-            let [plain, refreshing] = scans.map(|scan| scan.join().map_err(|_| "a scan panicked"));
             renewed?;
-            Ok([plain??, refreshing??])
+            let runs = scans.into_iter().map(|scan| scan.join().map_err(|_| "a scan panicked")?);
+            runs.collect()
         })
     }
 }

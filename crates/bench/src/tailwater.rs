@@ -144,7 +144,8 @@ impl ScanSubject for Tailwater {
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure> {
         let options = ReadOptions::new()
             .with_snapshot(self.db.snapshot())
-            .with_auto_refresh_iterator_with_snapshot(scans.refreshes);
+            .with_auto_refresh_iterator_with_snapshot(scans.refreshes)
+            .with_async_io(scans.async_io);
         let mut scanned = Scanned::default();
         for key in scans.keys() {
             let mut iterator = self.db.raw_iterator_cf_opt(&self.family, &options)?;

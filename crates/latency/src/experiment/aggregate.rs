@@ -78,7 +78,7 @@ pub(crate) fn maximum(numbers: &[f64]) -> Option<f64> {
 
 /// Returns the coefficient of variation of a sample: the standard deviation divided by the absolute
 /// value of the mean. `None` for fewer than two numbers, or if the mean is 0.
-pub(crate) fn variation(numbers: &[f64]) -> Option<f64> {
+pub fn variation(numbers: &[f64]) -> Option<f64> {
     let mean = mean(numbers)?;
     if numbers.len() < 2 || mean == 0.0 {
         return None;

@@ -21,6 +21,7 @@ use tailwater_io::Clock as _;
 use tailwater_io::clock::{SystemClock, Utc};
 use tailwater_io::kernel::{Environment, System};
 
+pub use self::aggregate::variation;
 pub use self::earlier::Earlier;
 pub(crate) use self::kernel::KERNEL;
 pub use self::table::{Figure, Table};

@@ -1,0 +1,394 @@
+#!/usr/bin/env python3
+"""Runs the experiments of the published tables, and writes the tables.
+
+usage: ci/evidence.py [PART ...] [--minutes N] [--directory DIR] [--built]
+       ci/evidence.py --list
+       ci/evidence.py --tables
+
+Without arguments, all parts run, one after the other, which takes about six hours on two processors. Each part consists
+of commands. A command that has ended is not repeated, and one that was interrupted continues where its program can
+continue it, so the script may be stopped and started again at any time; --minutes stops it by itself before the
+command that would begin later. A command is repeated if it has changed, or if its results are removed.
+
+Results are in target/evidence: for each command its output and its report, and in tables.md the tables of all commands
+that have ended, each below its command. The parts need 60 GiB of free space in --directory, on the disk to measure, root
+(for the memory limits), and libclang and liburing for RocksDB. Nothing else should use the machine.
+"""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "target/evidence"
+PEERS = "tailwater-peers"
+
+# Columns of tables: a title, the path of the figure in a configuration's median, and a factor.
+READS = [
+    ("reads/s", "reads_per_second"),
+    ("CV", "variation.reads_per_second"),
+    ("p50 us", "p50_us"),
+    ("p90 us", "p90_us"),
+    ("p99 us", "p99_us"),
+    ("p99.9 us", "p999_us"),
+    ("p99.99 us", "p9999_us"),
+    ("max ms", "max_us/1000"),
+]
+WORK = [
+    ("written MB/s", "write_mb_per_second"),
+    ("compacted MB/s", "kernel.compaction_mb_per_second"),
+]
+CACHES = [
+    ("refaults/s", "kernel.refaulted_pages_per_second"),
+    ("missed/s", "kernel.missed_pages_per_second"),
+    ("hits %", "caches.cache_hit_ratio*100"),
+    ("queue", "kernel.queue_depth"),
+]
+KEPT = [("kept %", "reads_kept*100"), ("p99.9 x", "p999_rise")]
+CAUSES = [
+    ("slow/s", "slow_reads.slow_reads_per_second"),
+    ("processor %", "slow_reads.time_shares.processor*100"),
+    ("device %", "slow_reads.time_shares.device*100"),
+    ("lock %", "slow_reads.time_shares.lock*100"),
+    ("unpacking %", "slow_reads.time_shares.unpacking*100"),
+    ("work %", "slow_reads.time_shares.work*100"),
+    ("unexplained %", "slow_reads.time_shares.unexplained*100"),
+]
+MOMENTS = [("mean us", "mean_us"), ("stddev us", "stddev_us")]
+
+
+@dataclass
+class Command:
+    """One run of a program. Its name is that of its results."""
+
+    name: str
+    arguments: str
+    minutes: float
+    # Columns of the table, for the experiments of `tail`; other programs print their tables themselves.
+    columns: list = field(default_factory=list)
+    # If set, the command runs on a simulated disk on which each flush takes this number of milliseconds.
+    flush_ms: int = 0
+
+    def line(self):
+        """Returns the command line as a reader would type it."""
+        disk = f" --directory DISK   # slow_disk ext4 {self.flush_ms}" if self.flush_ms else ""
+        return f"{self.program()} {self.arguments}{disk}"
+
+    def program(self):
+        """Returns the name of the program."""
+        return "tailwater" if self.arguments.startswith("log ") else PEERS
+
+
+@dataclass
+class Part:
+    """A subject of the published pages. No part takes longer than 50 minutes."""
+
+    name: str
+    title: str
+    commands: list
+
+
+BOTH = "--engine both --slow-reads 200"
+DIRECT = "buffered,direct_compaction_writes_only,direct_compaction_read_only,direct_compaction_read_write,direct_all"
+
+
+def published(hot_keys):
+    """Returns the command of RocksDB's published experiment with one of its hot sets."""
+    return Command(
+        f"14743-{hot_keys}",
+        f"tail --preset rocksdb-14743 --hot {hot_keys * 4096} {BOTH} --configurations {DIRECT},tailwater "
+        "--write-rate calibrate --duration 60 --runs 3 --mean",
+        48,
+        READS + WORK + CACHES,
+    )
+
+
+def no_compactions(limit, size, hot, readers):
+    """Returns the command that compares reads beside compactions with reads alone."""
+    return Command(
+        f"alone-{limit}-{readers}",
+        f"tail {BOTH} --configurations buffered,recommended --limit {limit} --size {size} --hot {hot} "
+        f"--readers {readers} --write-rate 40M --duration 20 --runs 1 --warm",
+        4.5,
+        READS + KEPT + WORK + CAUSES,
+    )
+
+
+PARTS = [
+    Part("rocksdb-14743-small", "RocksDB's published experiment, 7,500 hot keys", [published(7_500)]),
+    Part("rocksdb-14743-large", "RocksDB's published experiment, 100,000 hot keys", [published(100_000)]),
+    Part(
+        "rocksdb-14743-more",
+        "RocksDB's commit message, a hot set larger than memory, and a database of 43 times the limit",
+        [
+            Command(
+                "14743-commit",
+                f"tail --preset rocksdb-14743-commit {BOTH} "
+                "--configurations buffered,direct_compaction_read_write --write-rate calibrate --runs 2 --mean",
+                20,
+                READS + WORK + CACHES,
+            ),
+            Command(
+                "14743-larger-than-memory",
+                f"tail {BOTH} --configurations buffered,direct_compaction_read_write,recommended --limit 512M "
+                "--size 6700M --hot 120% --readers 4 --write-rate 20M --duration 60 --runs 1",
+                11,
+                READS + WORK + CACHES,
+            ),
+            Command(
+                "14743-43-times",
+                f"tail {BOTH} --configurations buffered,direct_compaction_read_write,recommended --limit 256M "
+                "--ratio 43 --hot 40% --readers 4 --write-rate 20M --duration 60 --runs 1",
+                11,
+                READS + WORK + CACHES,
+            ),
+        ],
+    ),
+    Part(
+        "cassandra",
+        "Cassandra's experiment",
+        [
+            Command(
+                "cassandra-unlimited",
+                "tail --preset cassandra --slow-reads 200 --unlimited-only --limit 1G --runs 3",
+                16,
+                READS + MOMENTS + WORK + CACHES + CAUSES,
+            ),
+            Command(
+                "cassandra-compressed",
+                "tail --preset cassandra --slow-reads 200 --unlimited-only --limit 1G --runs 3 "
+                "--options compression=kLZ4Compression",
+                16,
+                READS + MOMENTS + WORK + CACHES + CAUSES,
+            ),
+            Command(
+                "cassandra-buffers-256k",
+                "tail --preset cassandra --unlimited-only --limit 512M --runs 1 "
+                "--configurations direct_compaction_writes_only --options writable_file_max_buffer_size=262144",
+                3,
+                READS + MOMENTS + WORK + CACHES,
+            ),
+            Command(
+                "cassandra-buffers-1m",
+                "tail --preset cassandra --unlimited-only --limit 512M --runs 1 "
+                "--configurations direct_compaction_writes_only --options writable_file_max_buffer_size=1048576",
+                3,
+                READS + MOMENTS + WORK + CACHES,
+            ),
+        ],
+    ),
+    Part(
+        "cassandra-rates",
+        "Cassandra's experiment with rate limiters",
+        [
+            Command(
+                "cassandra-rates",
+                "tail --preset cassandra --slow-reads 200 --limit 512M --runs 3",
+                48,
+                READS + MOMENTS + WORK + CACHES + CAUSES,
+            ),
+        ],
+    ),
+    Part(
+        "alone",
+        "Reads beside compactions, compared with reads alone",
+        [no_compactions("512M", "6700M", "205M", readers) for readers in (1, 2, 3, 4)]
+        + [no_compactions("1G", "13400M", "410M", readers) for readers in (1, 2, 4)],
+    ),
+    Part(
+        "snapshot-scans",
+        "Scans of one snapshot (RocksDB 13354)",
+        [
+            Command("scans", "snapshot-scans --engines tailwater,rocksdb", 12),
+            Command("scans-async", "snapshot-scans --engines tailwater,rocksdb --async-io", 12),
+            Command(
+                "scans-3500000",
+                "snapshot-scans --engines tailwater,rocksdb --entries 3500000 --seek-nexts 3500000 --steps 35000000 "
+                "--in-turn",
+                8,
+            ),
+            Command(
+                "scans-17500000",
+                "snapshot-scans --engines tailwater,rocksdb --entries 17500000 --seek-nexts 17500000 "
+                "--steps 17500000 --in-turn",
+                16,
+            ),
+        ],
+    ),
+    Part(
+        "synced",
+        "Synced puts (RocksDB 14116)",
+        [
+            Command("synced", "durable --parts synced,fillseq --configurations buffered,direct --duration 3", 8),
+            Command("synced-slow", "durable --parts fillseq --num 1500 --configurations buffered,direct", 6, flush_ms=8),
+        ],
+    ),
+    Part(
+        "log",
+        "The message log (Iggy 3068)",
+        [Command("log", "log bench --modes all --rate 150MB --runs 3", 10)],
+    ),
+]
+
+
+def arguments():
+    """Parses the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", choices=[part.name for part in PARTS] + [[]])
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no command that would end later")
+    parser.add_argument("--directory", type=Path, default=ROOT / "target/evidence/work", help="for the databases")
+    parser.add_argument("--built", action="store_true", help="use the existing build")
+    parser.add_argument("--list", action="store_true", help="print the parts and their durations")
+    parser.add_argument("--tables", action="store_true", help="only write the tables of what has ended")
+    return parser.parse_args()
+
+
+def main():
+    """Runs what has not ended, and writes the tables."""
+    given = arguments()
+    parts = [part for part in PARTS if not given.parts or part.name in given.parts]
+    if given.list:
+        for part in parts:
+            minutes = sum(command.minutes for command in part.commands)
+            print(f"{part.name:24} {minutes:5.0f} min  {part.title}")
+        return 0
+    if not given.tables:
+        if not given.built:
+            build()
+        run_all(parts, given)
+    write_tables()
+    return 0
+
+
+def build():
+    """Builds the programs."""
+    packages = ["-p", PEERS, "-p", "tailwater-cli", "-p", "tailwater-testkit"]
+    subprocess.run(["cargo", "build", "--release", "--locked", *packages], cwd=ROOT, check=True)
+
+
+def run_all(parts, given):
+    """Runs the commands that have not ended, as long as there is time."""
+    deadline = time.monotonic() + given.minutes * 60
+    waiting = [command for part in parts for command in part.commands if not has_ended(command)]
+    for command in waiting:
+        if time.monotonic() + command.minutes * 60 > deadline:
+            print(f"{command.name}: not begun, it takes about {command.minutes:.0f} minutes", flush=True)
+            continue
+        if command.flush_ms:
+            with slow_disk(command.flush_ms) as directory:
+                run(command, directory)
+        else:
+            run(command, given.directory)
+
+
+@contextmanager
+def slow_disk(flush_ms):
+    """Mounts a disk with slow flushes; needs root and FUSE."""
+    line = [ROOT / "target/release/slow_disk", "ext4", str(flush_ms)]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as disk:
+        directory = disk.stdout.readline().strip()
+        if not directory:
+            sys.exit("the slow disk was not mounted")
+        yield Path(directory)
+
+
+def has_ended(command):
+    """Whether the results of exactly this command are there."""
+    ended = RESULTS / command.name / "command"
+    return ended.exists() and ended.read_text() == command.line()
+
+
+def run(command, directory):
+    """Runs a command; its output is in its directory, its report, too."""
+    out = RESULTS / command.name
+    out.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
+    line = [ROOT / "target/release" / command.program(), *shlex.split(command.arguments), "--directory", directory]
+    if command.columns:
+        line += ["--out", out, "--resume"]
+    elif command.program() == "tailwater":
+        line += ["--out", out / "report.json"]
+    elif command.arguments.startswith("durable "):
+        line += ["--out", out / "report"]
+    began = time.monotonic()
+    print(f"{command.name}: {command.line()}", flush=True)
+    with (out / "output.txt").open("w") as output:
+        ended = subprocess.run(list(map(os.fspath, line)), cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+    minutes = (time.monotonic() - began) / 60
+    if ended.returncode != 0:
+        sys.exit(f"{command.name} failed after {minutes:.1f} minutes: see {out / 'output.txt'}")
+    (out / "command").write_text(command.line())
+    print(f"{command.name}: {minutes:.1f} minutes", flush=True)
+
+
+def write_tables():
+    """Writes the tables of all commands that have ended."""
+    text = []
+    for part in PARTS:
+        ended = [command for command in part.commands if has_ended(command)]
+        if ended:
+            text.append(f"## {part.title}\n")
+        for command in ended:
+            text += [f"```sh\n{command.line()}\n```\n", table(command)]
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / "tables.md").write_text("\n".join(text))
+    print(f"tables: {RESULTS / 'tables.md'}")
+
+
+def table(command):
+    """Returns the table of a command in Markdown."""
+    out = RESULTS / command.name
+    if not command.columns:
+        return (out / "output.txt").read_text()
+    tables = [rows_of(json.loads(path.read_text()), command.columns) for path in sorted(out.rglob("report.json"))]
+    return "\n".join(tables)
+
+
+def rows_of(report, columns):
+    """Returns the configurations of a report as a table."""
+    rows = []
+    for row in report["configurations"]:
+        rate = row.get("compaction_bytes_per_second")
+        label = row["name"] + (f" {rate >> 20} MiB/s" if rate else "")
+        rows.append([row["engine"], label] + [cell(row, path) for _, path in columns])
+    shown = [at for at in range(len(columns)) if any(row[at + 2] != "-" for row in rows)]
+    titles = ["engine", "configuration"] + [columns[at][0] for at in shown]
+    lines = [titles, ["---", "---"] + ["---:"] * len(shown)]
+    lines += [row[:2] + [row[at + 2] for at in shown] for row in rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def cell(row, path):
+    """Returns a figure of a configuration's median with three significant digits."""
+    factor = 1.0
+    if "*" in path:
+        path, times = path.split("*")
+        factor = float(times)
+    elif "/" in path:
+        path, by = path.split("/")
+        factor = 1 / float(by)
+    value = row if path.startswith("variation.") else row["median"]
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    if value is None:
+        return "-"
+    return f"{value * 100:.0f} %" if path.startswith("variation.") else number(value * factor)
+
+
+def number(value):
+    """Formats a figure with three significant digits."""
+    for limit, unit in ((999_500, 1e6), (9_995, 1e3)):
+        if abs(value) >= limit:
+            return f"{value / unit:.3g}{'M' if unit == 1e6 else 'k'}"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

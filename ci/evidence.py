@@ -233,7 +233,7 @@ PARTS = [
     Part(
         "log",
         "The message log (Iggy 3068)",
-        [Command("log", "log bench --modes all --rate 150MB --runs 3", 10)],
+        [Command("log", "log bench --modes buffered,direct_inline_unsynced,direct_inline --rate 150MB --runs 3", 10)],
     ),
 ]
 

@@ -49,7 +49,7 @@ struct Switch {
     keeps_keys: AtomicBool,
 }
 
-/// What was read, for the record of a slow read.
+/// The request that a read serves, which is recorded if the read is slow.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Request<'a> {
     pub(crate) operation: Operation,

@@ -75,7 +75,7 @@ pub(crate) use tailwater_io::sizing::{AutoSizes, GhostHits, PAUSE, Sizing};
 use crate::epoch::{Guard, pin};
 
 /// Capacity per shard, in bytes.
-const SHARD_BYTES: usize = 4 << 20;
+const SHARD_BYTES: usize = 1 << 20;
 /// Maximum number of shards that [`Cache::new`] creates.
 const SHARDS_MAX: usize = 64;
 /// Maximum number of other shards from which an insert evicts, in addition to its own.
@@ -145,7 +145,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
     pub(crate) const ENTRY_OVERHEAD: usize =
         size_of::<Node<V>>() + size_of::<Cached<V>>() + 4 * ARC_AND_ALLOCATION + RING_AND_TABLE;
 
-    /// Creates an empty cache of `capacity` bytes, with one shard per 4 MiB, but at most 64 shards.
+    /// Creates an empty cache of `capacity` bytes, with one shard per MiB, but at most 64 shards.
     ///
     /// The number of shards is fixed. A cache that will grow is created by [`Cache::with_shards`]
     /// instead.

@@ -112,9 +112,11 @@ pub(crate) struct SealedMemTable {
 
 /// Creates an empty memtable. It records which entries users read if flushes keep those entries in
 /// the caches.
-fn new_memtable(readers: &FamilyReaders) -> Arc<MemTable> {
-    let memtable = Arc::new(MemTable::new(readers.tables.comparator().clone()));
-    let handover = &readers.tables.context().handover;
+fn new_memtable(settings: &FamilySettings) -> Arc<MemTable> {
+    let tables = &settings.readers.tables;
+    let memtable = MemTable::new(tables.comparator().clone());
+    let memtable = Arc::new(memtable.with_filter(settings.memtable_filter.as_ref()));
+    let handover = &tables.context().handover;
     if handover.as_ref().is_some_and(|handover| handover.shares.flushes) {
         memtable.track_reads();
     }
@@ -131,11 +133,11 @@ impl ColumnFamily {
         readers: Arc<FamilyReaders>,
         version: Arc<Version>,
     ) -> Self {
-        let active = new_memtable(&readers);
         let comparator = readers.tables.comparator().clone();
         let takes_writes = !options.disallow_memtable_writes;
         let merges = matches!(readers.merge_operator, FamilyMergeOperator::Known(_));
         let settings = Arc::new(FamilySettings::new(options, readers));
+        let active = new_memtable(&settings);
         let statistics = FamilyStatistics::new(version.levels().len());
         let memory = Memory::new(active, version, settings);
         let current = FullEpochCell::new(Arc::new(memory.super_version()));
@@ -337,7 +339,7 @@ impl ColumnFamily {
     }
 
     fn new_memtable(&self) -> Arc<MemTable> {
-        new_memtable(&self.readers())
+        new_memtable(&self.settings())
     }
 
     /// Replaces all memtables with an empty one, and installs `version`. The tables of `version`

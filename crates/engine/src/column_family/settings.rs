@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::column_family::FamilyReaders;
 use crate::epoch::Closing;
+use crate::memtable::FilterSettings;
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Format;
 
@@ -14,6 +15,8 @@ pub(crate) struct FamilySettings {
     pub(crate) options: Arc<ColumnFamilyOptions>,
     /// The format of new tables.
     pub(crate) table_format: Arc<Format>,
+    /// The filters of new memtables, if they have filters.
+    pub(crate) memtable_filter: Option<FilterSettings>,
     /// The resources for reads. A table that is already open keeps the resources with which it was
     /// opened.
     pub(crate) readers: Arc<FamilyReaders>,
@@ -35,6 +38,13 @@ impl FamilySettings {
             context.prefix_extractor.clone(),
             readers.merge_operator.name(),
         ));
-        Self { options: Arc::new(options), table_format, readers, closing: Closing }
+        let memtable_filter = FilterSettings::new(&options, context.prefix_extractor.as_ref());
+        Self {
+            options: Arc::new(options),
+            table_format,
+            memtable_filter,
+            readers,
+            closing: Closing,
+        }
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
         true => run_at_low_priority(shared, parts),
         false => run_at_once(parts.into_iter().map(|part| {
             let shared = Arc::clone(shared);
-            move || run_part(&shared, || Running::begin(&shared, &part, Weight::Normal))
+            move || run_part(&shared, || Running::begin(&shared, &part, Weight::Background))
         })),
     };
     let outcomes: Vec<Result<PartOutcome>> = outcomes
@@ -85,7 +85,7 @@ fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
     mut works: impl Iterator<Item = W>,
 ) -> Outcomes {
     let Some(first) = works.next() else { return Vec::new() };
-    let threads: Vec<_> = works.map(|work| Started::new(Weight::Normal, work)).collect();
+    let threads: Vec<_> = works.map(|work| Started::new(Weight::Background, work)).collect();
     let first = first();
     std::iter::once(first).chain(threads.into_iter().map(Started::join)).collect()
 }

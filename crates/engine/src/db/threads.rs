@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tailwater_io::sync::{self, Mutex};
-use tailwater_io::thread::{self, Thread};
+use tailwater_io::thread::{self, Thread, Weight};
 
 use crate::background::{Cleaning, FailedPart, Task, WorkingThread};
 use crate::db::Database;
@@ -124,7 +124,7 @@ fn spawn(
         let _own = WorkingThread::begin(working.context.shared.opening);
         work(&working);
     };
-    thread::spawn(name, body).map_err(Error::no_thread)
+    thread::spawn_with(Weight::Background, name, body).map_err(Error::no_thread)
 }
 
 impl Database {

@@ -20,6 +20,7 @@
 mod arena;
 mod counters;
 mod cursor;
+mod filter;
 mod random;
 mod read_keys;
 mod skiplist;
@@ -45,6 +46,7 @@ use tailwater_io::thread::ordinal;
 use crate::epoch::heavy;
 use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
 use counters::{Entry, LiveCounters};
+use filter::Filter;
 use read_keys::ReadKeys;
 use skiplist::{SkipList, Splice};
 use tombstones::Tombstones;
@@ -52,6 +54,7 @@ use writer_slot::WriterSlot;
 
 pub(crate) use counters::Counters;
 pub(crate) use cursor::Cursor;
+pub(crate) use filter::FilterSettings;
 pub(crate) use versions::Versions;
 
 /// Maximum number of writer slots, even if there are more processors.
@@ -90,6 +93,8 @@ impl std::error::Error for Error {}
 /// A memtable; see the module's documentation. Thread-safe.
 pub(crate) struct MemTable {
     list: SkipList,
+    /// A filter of the point entries' keys.
+    filter: Option<Filter>,
     tombstones: Tombstones,
     slots: Box<[WriterSlot]>,
     /// The counters of range deletions, and of inserts that found their writer slot taken.
@@ -118,6 +123,7 @@ impl MemTable {
         let slots = slot_count();
         Self {
             list: SkipList::new(comparator, slots),
+            filter: None,
             tombstones: Tombstones::default(),
             slots: std::iter::repeat_with(WriterSlot::default).take(slots).collect(),
             shared_counters: LiveCounters::default(),
@@ -125,6 +131,12 @@ impl MemTable {
             oldest_key_time_s: AtomicU64::new(0),
             read_keys: OnceLock::new(),
         }
+    }
+
+    /// Adds a filter of keys to an empty memtable.
+    pub(crate) fn with_filter(mut self, settings: Option<&FilterSettings>) -> Self {
+        self.filter = settings.map(Filter::new);
+        self
     }
 
     /// Starts to track which keys users read.
@@ -181,6 +193,9 @@ impl MemTable {
         if value_type == ValueType::RangeDeletion {
             return self.add_tombstone(user_key, value, &entry);
         }
+        if let Some(filter) = &self.filter {
+            filter.add(user_key);
+        }
         let target = self.list.target(user_key, pack_trailer(sequence, value_type as u8));
         let number = ordinal();
         match self.slots[number & (self.slots.len() - 1)].try_take() {
@@ -217,6 +232,9 @@ impl MemTable {
     /// first. Ignores range deletions; for these see [`MemTable::covering_sequence`].
     #[inline]
     pub(crate) fn versions(&self, user_key: &[u8], snapshot: Sequence) -> Versions<'_> {
+        if self.filter.as_ref().is_some_and(|filter| !filter.may_contain(user_key)) {
+            return Versions::of(&self.list, user_key, None);
+        }
         let target = self.list.target(user_key, pack_trailer(snapshot, ValueType::FOR_SEEK));
         Versions::of(&self.list, user_key, self.list.find(&target))
     }
@@ -276,7 +294,11 @@ impl MemTable {
     /// a memtable with a small size limit would count as full before the first write.
     #[inline]
     pub(crate) fn memory_usage(&self) -> usize {
-        self.list.memory_usage() + self.tombstones.memory_usage() + size_of_val(&*self.slots)
+        let filter = self.filter.as_ref().map_or(0, Filter::bytes);
+        self.list.memory_usage()
+            + self.tombstones.memory_usage()
+            + size_of_val(&*self.slots)
+            + filter
     }
 
     /// Returns the number of the oldest WAL that holds entries of this memtable; 0 if not set.

@@ -20,7 +20,6 @@ const NO_SCAN_TRIGGER: &str = "memtables are flushed by their size";
 const NO_OWN_PARTS: &str = "compaction cuts tables by size and overlap";
 const NO_BLOBS: &str = "blob files can be read but are not written";
 const NO_CLEANING: &str = "compaction keeps references to blobs and rewrites no blob file";
-const NO_MEMTABLE_FILTER: &str = "memtables have no filter and are always searched";
 const NO_DIRECT_BLOBS: &str = "blob files are not written";
 
 /// Value of options `ttl` and `periodic_compaction_seconds`, in seconds, that selects RocksDB's
@@ -124,8 +123,9 @@ option_table! {
         /// Number of locks for in-place updates.
         inplace_update_num_locks: u64 = 10_000, Mutable, NoEffect(NO_INPLACE);
         /// Size of the memtable's filter, as a share of the write buffer, 0.25 at most; 0 means no
-        /// filter.
-        memtable_prefix_bloom_size_ratio: f64 = 0.0, Mutable, NoEffect(NO_MEMTABLE_FILTER);
+        /// filter. It is a filter of prefixes, unless `memtable_whole_key_filtering` is set; those
+        /// of an extractor that the program registers are not filtered. Gets use it.
+        memtable_prefix_bloom_size_ratio: f64 = 0.0, Mutable, Honoured;
         /// Number of level-0 tables, or of sorted runs under universal compaction, at which writes
         /// stop.
         level0_stop_writes_trigger: i32 = 36, Mutable, Honoured;
@@ -177,7 +177,7 @@ option_table! {
         bottommost_compression_opts: CompressionOptions = CompressionOptions::default(), Mutable,
             Honoured;
         /// Adds whole keys to the memtable's filter.
-        memtable_whole_key_filtering: bool = false, Mutable, NoEffect(NO_MEMTABLE_FILTER);
+        memtable_whole_key_filtering: bool = false, Mutable, Honoured;
         /// Ends a table before it exceeds its target size, instead of after.
         target_file_size_is_upper_bound: bool = false, Mutable, Honoured;
         /// Target size of level 1, in bytes.
@@ -264,7 +264,7 @@ option_table! {
         merge_operator: ObjectName = ObjectName::default(), Fixed, Honoured;
         /// Cache locality of the memtable's filter.
         bloom_locality: u32 = 0, Fixed,
-            NoEffect(NO_MEMTABLE_FILTER);
+            NoEffect("the bits of a key are always in one cache line");
         /// Order of the keys; the program registers it unless it is built in.
         comparator: ObjectName = ObjectName::new("leveldb.BytewiseComparator"), Fixed, Honoured;
         /// Omits filters of the last level, for workloads in which most reads find their keys.

@@ -67,7 +67,11 @@ const OF_FAMILY: [&[&str]; 28] = [
     &["", "", "", "disable_auto_compactions=true"],
     &["", "", "min_write_buffer_number_to_merge=3;max_write_buffer_number=6"],
     &["", "memtable_max_range_deletions=1", "memtable_max_range_deletions=3"],
-    &["", "memtable_prefix_bloom_size_ratio=0.1;memtable_whole_key_filtering=true"],
+    &[
+        "",
+        "memtable_prefix_bloom_size_ratio=0.1",
+        "memtable_prefix_bloom_size_ratio=0.1;memtable_whole_key_filtering=true",
+    ],
     &["", "prefix_extractor=fixed:4", "prefix_extractor=capped:5", "prefix_extractor=rocksdb.Noop"],
     &["", "optimize_filters_for_hits=true"],
     &["", "max_sequential_skip_in_iterations=0", "max_sequential_skip_in_iterations=1"],

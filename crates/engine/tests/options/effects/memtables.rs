@@ -37,6 +37,27 @@ effects! {
         }
     }
 
+    memtables_have_filters shows "memtable_prefix_bloom_size_ratio", "memtable_whole_key_filtering" {
+        const RATIO: &str = "memtable_prefix_bloom_size_ratio=0.25;write_buffer_size=1m";
+        for (text, has_filter) in [
+            ("", false),
+            ("memtable_whole_key_filtering=true;write_buffer_size=1m", false),
+            (RATIO, false),
+            (&format!("{RATIO};memtable_whole_key_filtering=true"), true),
+            (&format!("{RATIO};prefix_extractor=fixed:2"), true),
+        ] {
+            let scene = open(text);
+            let used = scene.property("rocksdb.cur-size-active-mem-table");
+            let used: usize = used.parse().expect("a number");
+            assert_eq!(used >= 1 << 18, has_filter, "{text}: {used}");
+            scene.put("ab", "1");
+            scene.put("key", "2");
+            assert_eq!(scene.get("ab"), Some(b"1".to_vec()), "{text}");
+            assert_eq!(scene.get("key"), Some(b"2".to_vec()), "{text}");
+            assert_eq!([scene.get("ac"), scene.get("kez"), scene.get("a")], [None, None, None]);
+        }
+    }
+
     range_deletions_are_bounded shows "memtable_max_range_deletions" {
         for (text, is_flushed) in [("", false), ("memtable_max_range_deletions=3", true)] {
             let scene = open(text);

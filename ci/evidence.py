@@ -5,7 +5,7 @@ usage: ci/evidence.py [PART ...] [--minutes N] [--directory DIR] [--built]
        ci/evidence.py --list
        ci/evidence.py --tables
 
-Without arguments, all parts run, one after the other, which takes about six hours on two processors. Each part consists
+Without arguments, all parts run, one after the other, which takes about four hours on two processors. Each part consists
 of commands. A command that has ended is not repeated, and one that was interrupted continues where its program can
 continue it, so the script may be stopped and started again at any time; --minutes stops it by itself before the
 command that would begin later. A command is repeated if it has changed, or if its results are removed.
@@ -104,8 +104,8 @@ def published(hot_keys):
     return Command(
         f"14743-{hot_keys}",
         f"tail --preset rocksdb-14743 --hot {hot_keys * 4096} {BOTH} --configurations {DIRECT},tailwater "
-        "--write-rate calibrate --duration 60 --runs 3 --mean",
-        48,
+        "--write-rate calibrate --duration 30 --runs 3 --mean",
+        30,
         READS + WORK + CACHES,
     )
 
@@ -131,22 +131,22 @@ PARTS = [
             Command(
                 "14743-commit",
                 f"tail --preset rocksdb-14743-commit {BOTH} "
-                "--configurations buffered,direct_compaction_read_write --write-rate calibrate --runs 2 --mean",
-                20,
+                "--configurations buffered,direct_compaction_read_write --write-rate calibrate --runs 1",
+                14,
                 READS + WORK + CACHES,
             ),
             Command(
                 "14743-larger-than-memory",
                 f"tail {BOTH} --configurations buffered,direct_compaction_read_write,recommended --limit 512M "
-                "--size 6700M --hot 120% --readers 4 --write-rate 20M --duration 60 --runs 1",
-                11,
+                "--size 6700M --hot 120% --readers 4 --write-rate 20M --duration 30 --runs 1",
+                8,
                 READS + WORK + CACHES,
             ),
             Command(
                 "14743-43-times",
                 f"tail {BOTH} --configurations buffered,direct_compaction_read_write,recommended --limit 256M "
-                "--ratio 43 --hot 40% --readers 4 --write-rate 20M --duration 60 --runs 1",
-                11,
+                "--ratio 43 --hot 40% --readers 4 --write-rate 20M --duration 30 --runs 1",
+                10,
                 READS + WORK + CACHES,
             ),
         ],
@@ -157,15 +157,15 @@ PARTS = [
         [
             Command(
                 "cassandra-unlimited",
-                "tail --preset cassandra --slow-reads 200 --unlimited-only --limit 1G --runs 3",
-                16,
+                "tail --preset cassandra --slow-reads 200 --unlimited-only --limit 1G --duration 30 --runs 3",
+                12,
                 READS + MOMENTS + WORK + CACHES + CAUSES,
             ),
             Command(
                 "cassandra-compressed",
-                "tail --preset cassandra --slow-reads 200 --unlimited-only --limit 1G --runs 3 "
+                "tail --preset cassandra --slow-reads 200 --unlimited-only --limit 1G --duration 30 --runs 3 "
                 "--options compression=kLZ4Compression",
-                16,
+                12,
                 READS + MOMENTS + WORK + CACHES + CAUSES,
             ),
             Command(
@@ -190,8 +190,8 @@ PARTS = [
         [
             Command(
                 "cassandra-rates",
-                "tail --preset cassandra --slow-reads 200 --limit 512M --runs 3",
-                48,
+                "tail --preset cassandra --slow-reads 200 --limit 512M --duration 30 --runs 2",
+                26,
                 READS + MOMENTS + WORK + CACHES + CAUSES,
             ),
         ],
@@ -277,6 +277,9 @@ def run_all(parts, given):
     """Runs the commands that have not ended, as long as there is time."""
     deadline = time.monotonic() + given.minutes * 60
     waiting = [command for part in parts for command in part.commands if not has_ended(command)]
+    for state in Path("/sys/kernel/mm/damon/admin/kdamonds").glob("*/state"):
+        if state.read_text().strip() == "on":
+            print(f"DAMON pages out memory, which disturbs the reads: echo off > {state}", flush=True)
     for command in waiting:
         if time.monotonic() + command.minutes * 60 > deadline:
             print(f"{command.name}: not begun, it takes about {command.minutes:.0f} minutes", flush=True)

@@ -1,5 +1,5 @@
-//! Block caches. All of them are the engine's own cache, which has neither shards nor an eviction
-//! policy to choose.
+//! Block caches and row caches. All of them are the engine's own cache, which has neither shards
+//! nor an eviction policy to choose.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tailwater::BlockCache;
 
 use crate::boundary::{entry, give};
 
-/// A block cache, which databases share.
+/// A block cache or row cache, which databases share.
 pub(crate) struct rocksdb_cache_t {
     pub(crate) cache: Arc<BlockCache>,
 }
@@ -29,6 +29,17 @@ pub(crate) struct rocksdb_hyper_clock_cache_options_t {
     capacity: usize,
 }
 
+/// An allocator of a cache's memory. There are none: the only one of this interface needs jemalloc,
+/// and fails as in a RocksDB without it. A cache takes its memory from slabs of its own.
+pub(crate) enum rocksdb_memory_allocator_t {}
+
+entry! {
+    fn rocksdb_memory_allocator_destroy(memory_allocator: own rocksdb_memory_allocator_t) {
+        drop(memory_allocator);
+        Ok(())
+    }
+}
+
 entry! {
     fn rocksdb_cache_create_lru(capacity: usize) -> *mut rocksdb_cache_t {
         Ok(give(rocksdb_cache_t::new(capacity)))
@@ -36,11 +47,12 @@ entry! {
 }
 
 entry! {
-    /// The capacity is not strict: a read never fails for lack of room in the cache.
     fn rocksdb_cache_create_lru_with_strict_capacity_limit(
         capacity: usize,
     ) -> *mut rocksdb_cache_t {
-        Ok(give(rocksdb_cache_t::new(capacity)))
+        let cache = rocksdb_cache_t::new(capacity);
+        cache.cache.set_strict_capacity_limit(true);
+        Ok(give(cache))
     }
 }
 
@@ -111,18 +123,14 @@ entry! {
 }
 
 entry! {
-    /// Not counted.
     fn rocksdb_cache_get_table_address_count(cache: &rocksdb_cache_t) -> usize {
-        let _ = cache;
-        Ok(0)
+        Ok(cache.cache.table_address_count())
     }
 }
 
 entry! {
-    /// Not counted.
     fn rocksdb_cache_get_occupancy_count(cache: &rocksdb_cache_t) -> usize {
-        let _ = cache;
-        Ok(0)
+        Ok(cache.cache.occupancy_count())
     }
 }
 
@@ -155,6 +163,17 @@ entry! {
         num_shard_bits: c_int,
     ) {
         let _ = (opt, num_shard_bits);
+        Ok(())
+    }
+}
+
+entry! {
+    /// Null, since there are no allocators.
+    fn rocksdb_lru_cache_options_set_memory_allocator(
+        lru_cache_options: shared rocksdb_lru_cache_options_t,
+        memory_allocator: maybe rocksdb_memory_allocator_t,
+    ) {
+        let _ = (lru_cache_options, memory_allocator);
         Ok(())
     }
 }
@@ -204,6 +223,17 @@ entry! {
         num_shard_bits: c_int,
     ) {
         let _ = (opt, num_shard_bits);
+        Ok(())
+    }
+}
+
+entry! {
+    /// Null, since there are no allocators.
+    fn rocksdb_hyper_clock_cache_options_set_memory_allocator(
+        hyper_clock_cache_options: shared rocksdb_hyper_clock_cache_options_t,
+        memory_allocator: maybe rocksdb_memory_allocator_t,
+    ) {
+        let _ = (hyper_clock_cache_options, memory_allocator);
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ use tailwater::{
 
 use crate::block_based_options::rocksdb_block_based_table_options_t;
 use crate::boundary::{Failure, Outcome, entry, give, list, path, pointers};
+use crate::cache::rocksdb_cache_t;
 use crate::compaction_filter::rocksdb_compactionfilter_t;
 use crate::comparator::rocksdb_comparator_t;
 use crate::env::rocksdb_env_t;
@@ -33,6 +34,7 @@ pub(crate) struct rocksdb_options_t {
     pub(crate) family: ColumnFamilyOptions,
     pub(crate) marks: Marks,
     pub(crate) block_cache: Option<Arc<BlockCache>>,
+    pub(crate) row_cache: Option<Arc<BlockCache>>,
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// The level of statistics, which has no effect.
     pub(crate) statistics_level: c_int,
@@ -64,6 +66,9 @@ impl rocksdb_options_t {
                 open.set_database(self.database.clone());
                 if let Some(statistics) = &self.statistics {
                     open.set_statistics(Arc::clone(statistics));
+                }
+                if let Some(cache) = &self.row_cache {
+                    open.set_row_cache(Arc::clone(cache));
                 }
                 if let Some(rate_limiter) = &self.rate_limiter {
                     open.set_rate_limiter(Arc::clone(rate_limiter));
@@ -199,6 +204,16 @@ entry! {
         opt.rate_limiter = limiter.map(|limiter| Arc::clone(&limiter.limiter));
         if let Some(limiter) = limiter {
             opt.marks.add(&limiter.marks);
+        }
+        Ok(())
+    }
+}
+
+entry! {
+    /// As in RocksDB, null keeps the row cache.
+    fn rocksdb_options_set_row_cache(opt: &mut rocksdb_options_t, cache: maybe rocksdb_cache_t) {
+        if let Some(cache) = cache {
+            opt.row_cache = Some(Arc::clone(&cache.cache));
         }
         Ok(())
     }

@@ -45,6 +45,10 @@ pub enum ErrorKind {
     /// the length of the value to which the operands of one key merge, only reads of this key fail:
     /// overwrite or delete the key.
     LimitReached,
+    /// A cache with a strict capacity limit has no room for what the call needs: close iterators,
+    /// or release values that are held without a copy, then try again, or give the cache more
+    /// capacity.
+    MemoryLimit,
     /// Another process or handle holds a resource that the call needs: try again later.
     Busy,
     /// A system call failed for a reason that no other kind of error covers.
@@ -139,6 +143,13 @@ impl Error {
     pub(crate) fn no_sequence_left() -> Self {
         let message = "every sequence number has been used: copy the data into a new database";
         Self::new(ErrorKind::LimitReached, message)
+    }
+
+    /// Creates the error for a read of a block for which a cache with a strict capacity limit has
+    /// no room. The message is RocksDB's.
+    #[cold]
+    pub(crate) fn cache_full() -> Self {
+        Self::new(ErrorKind::MemoryLimit, "Insert failed due to LRU cache being full.")
     }
 
     /// Creates the error for a violated invariant of the engine.

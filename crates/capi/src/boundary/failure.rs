@@ -26,6 +26,7 @@ pub(crate) enum Class {
     Incomplete,
     ShutdownInProgress,
     Aborted,
+    MemoryLimit,
     TimedOut,
     TryAgain,
 }
@@ -45,6 +46,7 @@ impl Class {
             Self::Incomplete => "Result incomplete: ",
             Self::ShutdownInProgress => "Shutdown in progress: ",
             Self::Aborted => "Operation aborted: ",
+            Self::MemoryLimit => "Operation aborted: Memory limit reached: ",
             Self::TimedOut => "Operation timed out: ",
             Self::TryAgain => "Operation failed. Try again.: ",
         }
@@ -97,6 +99,7 @@ impl From<Error> for Failure {
             ErrorKind::NotFound => Class::NotFound,
             ErrorKind::NotSupported | ErrorKind::ReadOnly => Class::NotSupported,
             ErrorKind::NoSpace => Class::NoSpace,
+            ErrorKind::MemoryLimit => Class::MemoryLimit,
             // The lock of a directory that is in use.
             ErrorKind::Busy if error.path().is_some() => Class::IoError,
             // A write that may not wait for the end of a stall.

@@ -21,24 +21,12 @@ missing! {
     fn rocksdb_env_set_high_priority_background_threads(env: shared rocksdb_env_t, n: c_int);
     note(env)
     fn rocksdb_env_set_low_priority_background_threads(env: shared rocksdb_env_t, n: c_int);
-    inert fn rocksdb_hyper_clock_cache_options_set_memory_allocator(
-        hyper_clock_cache_options: *mut rocksdb_hyper_clock_cache_options_t,
-        memory_allocator: *mut rocksdb_memory_allocator_t,
-    );
     refuse fn rocksdb_jemalloc_nodump_allocator_create(errptr) -> *mut rocksdb_memory_allocator_t;
-    inert fn rocksdb_lru_cache_options_set_memory_allocator(
-        lru_cache_options: *mut rocksdb_lru_cache_options_t,
-        memory_allocator: *mut rocksdb_memory_allocator_t,
-    );
-    release(memory_allocator)
-    fn rocksdb_memory_allocator_destroy(memory_allocator: own rocksdb_memory_allocator_t);
     note_if(opt, blob_cache)
     fn rocksdb_options_set_blob_cache(
         opt: shared rocksdb_options_t,
         blob_cache: *mut rocksdb_cache_t,
     );
-    note_if(opt, cache)
-    fn rocksdb_options_set_row_cache(opt: shared rocksdb_options_t, cache: *mut rocksdb_cache_t);
     note_if(opt, sfm)
     fn rocksdb_options_set_sst_file_manager(
         opt: shared rocksdb_options_t,

@@ -58,7 +58,6 @@ objects! {
     rocksdb_livefiles_storage_info_options_t
     rocksdb_livefiles_storage_info_t
     rocksdb_logger_t
-    rocksdb_memory_allocator_t
     rocksdb_memtableinfo_t
     rocksdb_open_and_compact_options_t
     rocksdb_optimistictransaction_options_t

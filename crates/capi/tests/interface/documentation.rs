@@ -16,13 +16,15 @@ const MARKER: &str = "<!-- The rest of this file is generated. -->\n";
 const STORED_FILES: [&str; 2] = ["env_options.rs", "older.rs"];
 
 /// Other functions, without accessors, whose effect is only that a value is stored.
-const STORED: [&str; 26] = [
+const STORED: [&str; 28] = [
     "rocksdb_compactoptions_get_exclusive_manual_compaction",
     "rocksdb_compactoptions_set_exclusive_manual_compaction",
     "rocksdb_flushoptions_get_wait",
     "rocksdb_flushoptions_set_wait",
     "rocksdb_hyper_clock_cache_options_set_estimated_entry_charge",
+    "rocksdb_hyper_clock_cache_options_set_memory_allocator",
     "rocksdb_hyper_clock_cache_options_set_num_shard_bits",
+    "rocksdb_lru_cache_options_set_memory_allocator",
     "rocksdb_lru_cache_options_set_num_shard_bits",
     "rocksdb_options_calculate_sst_write_lifetime_hint_set_add",
     "rocksdb_options_calculate_sst_write_lifetime_hint_set_clear",

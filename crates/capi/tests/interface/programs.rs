@@ -45,6 +45,11 @@ fn files() {
 }
 
 #[test]
+fn caches() {
+    program("caches");
+}
+
+#[test]
 fn lifetimes() {
     program("lifetimes");
 }

@@ -1,4 +1,5 @@
-//! A block of a table in memory: verified, decompressed, and ready to be searched.
+//! A block of a table in memory: verified, decompressed, and ready to be searched. A row of the row
+//! cache has the same form, so that one cache can hold both.
 
 use std::ops::{Deref, Range};
 use std::ptr;
@@ -71,6 +72,8 @@ enum Contents {
     Entries(Layout),
     /// A filter over keys.
     Filter(FilterLayout),
+    /// A row of the row cache, which only that reads.
+    Row,
 }
 
 /// The expected type of a block.
@@ -110,6 +113,11 @@ impl Block {
             BlockKind::Filter => Contents::Filter(FilterLayout::parse(&bytes)),
         };
         Ok(Self { bytes, contents, prefixes: None })
+    }
+
+    /// Creates a row of the row cache.
+    pub(crate) fn row(bytes: impl Into<BlockBytes>) -> Self {
+        Self { bytes: bytes.into(), contents: Contents::Row, prefixes: None }
     }
 
     /// Adds the first bytes of the keys at the restart points, which speed up searches in an index
@@ -154,7 +162,7 @@ impl Block {
         const EMPTY: &Layout = &Layout::EMPTY;
         match &self.contents {
             Contents::Entries(layout) => layout,
-            Contents::Filter(_) => EMPTY,
+            Contents::Filter(_) | Contents::Row => EMPTY,
         }
     }
 
@@ -194,7 +202,7 @@ impl Block {
     #[inline]
     pub(crate) fn may_contain(&self, key: &FilterKey<'_>) -> bool {
         match &self.contents {
-            Contents::Entries(_) => true,
+            Contents::Entries(_) | Contents::Row => true,
             Contents::Filter(layout) => {
                 FilterReader::with_layout(&self.bytes, *layout).may_contain(key)
             }
@@ -232,7 +240,7 @@ impl Block {
         prefetch::byte(&self.bytes, self.layout().restarts_offset());
     }
 
-    /// Returns the address of the bytes that a search in the block reads first; null for a filter,
+    /// Returns the address of the bytes that a reader of the block reads first; null for a filter,
     /// in which it depends on the key.
     pub(crate) fn first_read(&self) -> *const u8 {
         match &self.contents {
@@ -241,6 +249,7 @@ impl Block {
                 restarts.as_ptr()
             }
             Contents::Filter(_) => ptr::null(),
+            Contents::Row => self.bytes.as_ptr(),
         }
     }
 

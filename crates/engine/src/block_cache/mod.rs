@@ -1,9 +1,12 @@
-//! Blocks of tables in memory, and the cache that keeps them.
+//! Blocks of tables in memory, and the cache that keeps them. The same cache can keep rows: see the
+//! row cache of tables.
 
 mod block;
+mod charges;
 mod sizing;
 
 pub(crate) use block::{Block, BlockBytes, BlockKind, BlockRef};
+pub(crate) use charges::{CacheCharges, GrowingCharge};
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -11,7 +14,7 @@ use std::sync::{Arc, Weak};
 use tailwater_io::kernel::{Memory, System};
 
 use self::sizing::Tuner;
-use crate::cache::{AutoSizes, Cache, Slabs};
+use crate::cache::{AutoSizes, Cache, Key, Priority, SLOT_MIN, Slabs};
 
 /// Memory limit per shard of a self-sizing cache, in bytes.
 const SHARD_BYTES: u64 = 16 << 20;
@@ -30,10 +33,13 @@ const STAGED_PART_OF_ALL: usize = 2;
 const STAGED_PART_OF_AVAILABLE: i64 = 2;
 
 /// A cache of table blocks, which column families and databases may share. Any thread may use it.
+/// It can also be the row cache of databases
+/// ([`OpenOptions::set_row_cache`](crate::OpenOptions::set_row_cache)), or both at the same time.
 ///
 /// The bytes charged for blocks never exceed the capacity. They include evicted blocks that are
-/// still being read. A block that does not fit is not cached. The memory that the cache uses is
-/// slightly larger than the charge, because of free slots between blocks.
+/// still being read. A block that does not fit is not cached; with a strict capacity limit
+/// ([`BlockCache::set_strict_capacity_limit`]), the read that needs it fails. The memory that the
+/// cache uses is slightly larger than the charge, because of free slots between blocks.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -109,6 +115,21 @@ impl BlockCache {
         })
     }
 
+    /// Sets whether the capacity limit is strict, as RocksDB's `strict_capacity_limit`. By default,
+    /// it is not: if the blocks that readers hold leave no room, further blocks are used without
+    /// being cached or counted. With a strict limit, a read that needs such a block fails with
+    /// [`ErrorKind::MemoryLimit`](crate::ErrorKind::MemoryLimit). Reads that do not fill the cache,
+    /// and compactions, never fail for this reason, and neither does a read that needs a filter
+    /// block.
+    pub fn set_strict_capacity_limit(&self, is_strict: bool) {
+        self.blocks.set_strict(is_strict);
+    }
+
+    /// Whether the capacity limit is strict.
+    pub fn has_strict_capacity_limit(&self) -> bool {
+        self.blocks.is_strict()
+    }
+
     /// Makes the C library's allocator release freed memory to the system whenever this self-sizing
     /// cache shrinks. The call (`malloc_trim`) scans the heap of the whole process while holding
     /// its locks, so only a program that knows what else runs in its process should enable it. The
@@ -134,6 +155,14 @@ impl BlockCache {
     /// Takes a lock that users' reads also take.
     pub(crate) fn copy_in(&self, bytes: &[u8]) -> BlockBytes {
         self.slabs.copy(bytes).map_or_else(|| bytes.to_vec().into(), BlockBytes::Slab)
+    }
+
+    /// Inserts a row, if it fits. Rows that would waste most of a slot are kept on the heap.
+    pub(crate) fn insert_row(&self, key: Key, row: Vec<u8>) {
+        let bytes = if row.len() < SLOT_MIN { row.into() } else { self.copy_in(&row) };
+        let row = Block::row(bytes);
+        let charge = row.memory();
+        self.blocks.insert(key, row, charge, Priority::Low);
     }
 
     /// Sets the limit of staged blocks to half of the memory that would still be available to the
@@ -201,6 +230,17 @@ impl BlockCache {
     pub fn pinned_usage(&self) -> usize {
         self.blocks.pinned_usage()
     }
+
+    /// Returns the number of cached blocks.
+    pub fn occupancy_count(&self) -> usize {
+        self.blocks.entries()
+    }
+
+    /// Returns the number of slots of the cache's hash tables. They are enlarged as blocks are
+    /// added, so it is an upper limit of [`BlockCache::occupancy_count`] for now.
+    pub fn table_address_count(&self) -> usize {
+        self.blocks.slots()
+    }
 }
 
 /// Initial capacity of a self-sizing cache, in bytes.
@@ -219,7 +259,6 @@ impl Drop for BlockCache {
 mod tests {
     use super::*;
     use crate::block_cache::BlockKind;
-    use crate::cache::{Key, Priority};
 
     const MIB: usize = 1 << 20;
 

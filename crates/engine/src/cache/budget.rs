@@ -11,9 +11,11 @@ const HEADROOM_DIVISOR: usize = 64;
 
 /// The counters of all bytes that are charged to the cache.
 ///
-/// The bound is strict: only [`Budget::reserve`] raises `used`, and never above the capacity. After
-/// the capacity was lowered, `used` may exceed it until enough evicted values are dropped. The
-/// counters are accessed with relaxed ordering, because they protect no other memory.
+/// [`Budget::reserve`] never raises `used` above the capacity; entries use only bytes that it
+/// reserved. `used` may exceed the capacity by memory outside the cache that is charged although it
+/// does not fit ([`Budget::charge`]), and for some time after the capacity was lowered, until
+/// enough evicted values are dropped. The counters are accessed with relaxed ordering, because they
+/// protect no other memory.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -78,6 +80,12 @@ impl Budget {
             })
             .ok()?;
         Some(Reservation { budget: Arc::clone(self), bytes })
+    }
+
+    /// Charges `bytes`, whether they fit into the capacity or not.
+    pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> Reservation {
+        self.used.fetch_add(bytes, Ordering::Relaxed);
+        Reservation { budget: Arc::clone(self), bytes }
     }
 
     /// Notes that entries were removed from the hash table. Their total charge is `bytes`.

@@ -7,9 +7,11 @@
 //!   value, the hit does not write it. Hits and misses are not counted here: the caller knows the
 //!   type of block and counts them in its own per-thread counters.
 //! - The bytes in use never exceed the capacity, except for some time after the capacity was
-//!   lowered. Entries use bytes, and so do evicted values that are pinned or that a reader may
-//!   still see; each is counted with its overhead. A value that does not fit immediately is
-//!   returned to its caller uncached.
+//!   lowered, and while memory outside the cache is charged that does not fit ([`Cache::charge`]).
+//!   Entries use bytes, and so do evicted values that are pinned or that a reader may still see;
+//!   each is counted with its overhead. A value that does not fit immediately is returned to its
+//!   caller uncached. Callers do not use such a value if the cache is strict
+//!   ([`Cache::is_strict`]).
 //! - The first value inserted for a key stays until it is evicted or erased; blocks are immutable.
 //! - An evicted value is dropped when no reader's guard can see it and nothing references it.
 //!
@@ -43,6 +45,7 @@
 //! time; only when a shard's table doubles, the lock is held for all entries of the shard. So a
 //! low-priority thread must not call them: it hands the work to a thread of normal priority.
 
+mod admission;
 mod budget;
 mod entry;
 mod garbage;
@@ -57,11 +60,11 @@ mod tests;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::iter;
 use std::ptr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicBool;
 
+use admission::Turn;
 use budget::Budget;
 pub(crate) use budget::Reservation;
 use entry::Node;
@@ -69,7 +72,7 @@ pub(crate) use entry::{Cached, Key, Priority};
 use ghosts::Ghosts;
 use shard::Shard;
 use slab::REGION;
-pub(crate) use slab::{SlabBytes, Slabs};
+pub(crate) use slab::{SLOT_MIN, SlabBytes, Slabs};
 pub(crate) use tailwater_io::sizing::{AutoSizes, GhostHits, PAUSE, Sizing};
 
 use crate::epoch::{Guard, pin};
@@ -78,8 +81,6 @@ use crate::epoch::{Guard, pin};
 const SHARD_BYTES: usize = 1 << 20;
 /// Maximum number of shards that [`Cache::new`] creates.
 const SHARDS_MAX: usize = 64;
-/// Maximum number of other shards from which an insert evicts, in addition to its own.
-const NEIGHBOURS: usize = 3;
 
 /// The size of all entries whose values are in one region of the slabs' memory.
 #[derive(Debug, Default)]
@@ -104,18 +105,14 @@ pub(crate) struct Cache<V: Send + Sync + 'static> {
     /// The shards. Their number is a power of two.
     shards: Box<[Shard<V>]>,
     budget: Arc<Budget>,
+    /// Whether a value that does not fit must not be used, see [`Cache::is_strict`].
+    strict: AtomicBool,
     turn: Turn,
     /// Recently evicted keys; `None` if they are not tracked.
     ghosts: Option<Arc<Ghosts>>,
     /// Returns the memory outside a value that its readers read first.
     first_read: fn(&V) -> *const u8,
 }
-
-/// An insert evicts from its own shard, and from other shards if necessary. This counter selects
-/// the other shards, round-robin. It has its own cache line.
-#[repr(align(128))]
-#[derive(Default)]
-struct Turn(AtomicUsize);
 
 /// The outcome of an insert. Each variant holds the value that the caller should use.
 #[derive(Debug)]
@@ -170,6 +167,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Self {
             shards: (0..shards).map(|_| Shard::new(&budget, shards, ghosts.clone())).collect(),
             budget,
+            strict: AtomicBool::new(false),
             turn: Turn::default(),
             ghosts,
             first_read: |_| ptr::null(),
@@ -243,12 +241,37 @@ impl<V: Send + Sync + 'static> Cache<V> {
         charge: usize,
         priority: Priority,
     ) -> Inserted<V> {
+        self.insert_with(key, value, charge, priority, Self::admit)
+    }
+
+    /// Like [`Cache::insert`]. But if the cache is strict, evicts all unpinned entries, if
+    /// necessary, and waits until no reader's guard can see them. So the value is refused only if
+    /// pinned bytes leave no room, or if a reader does not leave in time. The caller must have no
+    /// guard.
+    pub(crate) fn insert_or_wait(
+        &self,
+        key: Key,
+        value: V,
+        charge: usize,
+        priority: Priority,
+    ) -> Inserted<V> {
+        self.insert_with(key, value, charge, priority, Self::admit_or_wait)
+    }
+
+    fn insert_with(
+        &self,
+        key: Key,
+        value: V,
+        charge: usize,
+        priority: Priority,
+        admit: impl FnOnce(&Self, usize, usize) -> Option<Reservation>,
+    ) -> Inserted<V> {
         let hash = key.hash();
         if let Some(node) = self.find(key, &pin()) {
             return Inserted::Present(Arc::clone(&node.value));
         }
         let home = self.home(hash);
-        let Some(room) = self.admit(home, charge.saturating_add(Self::ENTRY_OVERHEAD)) else {
+        let Some(room) = admit(self, home, charge.saturating_add(Self::ENTRY_OVERHEAD)) else {
             return Inserted::Standalone(Arc::new(Cached::standalone(value)));
         };
         let first_read = (self.first_read)(&value).addr();
@@ -262,27 +285,6 @@ impl<V: Send + Sync + 'static> Cache<V> {
             }
             Err(present) => Inserted::Present(present),
         }
-    }
-
-    /// Reserves `bytes` for an insert into the shard with index `home`, evicting entries if needed.
-    /// Returns `None` if this did not free enough.
-    fn admit(&self, home: usize, bytes: usize) -> Option<Reservation> {
-        if let Some(room) = self.budget.reserve(bytes) {
-            return Some(room);
-        }
-        if bytes > self.capacity() {
-            return None;
-        }
-        self.collect();
-        let turn = self.turn.0.fetch_add(1, Ordering::Relaxed);
-        let neighbours = (0..NEIGHBOURS).map(|step| turn.wrapping_add(step) % self.shards.len());
-        for shard in iter::once(home).chain(neighbours) {
-            if let Some(room) = self.budget.reserve(bytes) {
-                return Some(room);
-            }
-            self.shards[shard].make_room(bytes);
-        }
-        self.budget.reserve(bytes)
     }
 
     /// Changes the capacity, in bytes. Before this returns, unpinned entries are evicted, in equal
@@ -347,20 +349,6 @@ impl<V: Send + Sync + 'static> Cache<V> {
             })
             .map(|(place, _)| place)
             .collect()
-    }
-
-    /// Evicts from all shards, until `bytes` more fit or no unpinned entry is left.
-    fn shrink_for(&self, bytes: usize) {
-        loop {
-            let share = self.budget.excess(bytes).div_ceil(self.shards.len());
-            let mut progress = 0;
-            for shard in &self.shards {
-                progress += shard.shrink(share.min(self.budget.excess(bytes)));
-            }
-            if progress == 0 {
-                return self.collect();
-            }
-        }
     }
 
     /// If the key has an entry, makes the clock hand evict the entry at its next pass. Until then,
@@ -436,6 +424,11 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// Returns the number of entries.
     pub(crate) fn entries(&self) -> usize {
         self.shards.iter().map(Shard::entries).sum()
+    }
+
+    /// Returns the number of slots of the hash tables.
+    pub(crate) fn slots(&self) -> usize {
+        self.shards.iter().map(Shard::slots).sum()
     }
 }
 

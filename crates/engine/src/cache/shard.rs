@@ -398,6 +398,11 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.lock().entries()
     }
 
+    /// Returns the number of slots of the hash table.
+    pub(super) fn slots(&self) -> usize {
+        self.lock().table.slots()
+    }
+
     /// Returns the total charge of the unpinned entries, in bytes.
     pub(super) fn unpinned_bytes(&self) -> usize {
         let (mut bytes, mut start) = (0, 0);

@@ -410,9 +410,17 @@ impl WeakFamily {
     }
 }
 
+/// Charges the metadata of a version's files to the block cache, if the options say so.
+fn charge_files(version: &Version, settings: &FamilySettings) {
+    if let Some(cache) = &settings.readers.tables.context().charges.files {
+        version.files().for_each(|(_, file)| file.charge_to(cache));
+    }
+}
+
 impl Memory {
     fn new(active: Arc<MemTable>, version: Arc<Version>, settings: Arc<FamilySettings>) -> Self {
         let versions = vec![Arc::downgrade(&version)];
+        charge_files(&version, &settings);
         let (sealed, flushed) = (Vec::new(), Vec::new());
         Self { active, sealed, version, settings, versions, flushed, super_versions: 1 }
     }
@@ -427,6 +435,7 @@ impl Memory {
     fn set_version(&mut self, version: Arc<Version>) {
         self.versions.retain(|version| version.strong_count() > 0);
         self.versions.push(Arc::downgrade(&version));
+        charge_files(&version, &self.settings);
         self.version = version;
     }
 

@@ -20,7 +20,7 @@ use crate::options::PrepopulateBlockCache;
 use crate::stall::CompactionPressure;
 use crate::stats::ReaderMemory;
 use crate::stats::slow_reads::SlowReads;
-use crate::table::{OpenBudget, TableCache, TableContext};
+use crate::table::{OpenBudget, RowCache, TableCache, TableContext};
 
 /// The resources that all reads of a column family share. They do not depend on the version or the
 /// memtables that a read uses.
@@ -140,6 +140,7 @@ impl ReaderFactory {
         let context = Arc::new(TableContext {
             comparator: comparator.clone(),
             prefix_extractor: options.prefix_extractor(name),
+            charges: options.cache_charges(name, block_cache.as_ref()),
             block_cache,
             uses_filters: options.uses_filters(name),
             verifies_unique_ids: options.database().verify_sst_unique_id_in_manifest,
@@ -155,7 +156,10 @@ impl ReaderFactory {
         });
         let storage = Arc::clone(options.storage());
         let (io_modes, open) = (Arc::clone(&self.io_modes), Arc::clone(&self.open_files.tables));
-        Arc::new(TableCache::new(storage, directories, io_modes, context, open))
+        let rows = options
+            .row_cache()
+            .map(|cache| RowCache::new(Arc::clone(cache), options.statistics().cloned()));
+        Arc::new(TableCache::new(storage, directories, io_modes, context, open).with_rows(rows))
     }
 
     /// Returns the warm handover settings of the column family `name`, whose tables are in

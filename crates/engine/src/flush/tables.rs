@@ -220,7 +220,11 @@ impl<'f> Tables<'f> {
         let format = Arc::clone(&settings.table_format);
         let compression = TableCompression::for_flush(&settings.options);
         let builder = Builder::new(format, &compression, self.origin(number), &path, writer)?;
-        Ok(builder.with_handover(handover).with_times(self.times.clone()))
+        let charges = &settings.readers.tables.context().charges;
+        Ok(builder
+            .with_handover(handover)
+            .with_filter_charge(charges.filters.as_ref())
+            .with_times(self.times.clone()))
     }
 
     fn origin(&self, number: u64) -> Origin {

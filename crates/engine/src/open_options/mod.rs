@@ -110,6 +110,7 @@ pub struct OpenOptions {
     prefix_extractors: Vec<PrefixExtractor>,
     compaction_filters: Vec<CompactionFilter>,
     block_cache: Option<Arc<BlockCache>>,
+    row_cache: Option<Arc<BlockCache>>,
     clock: Arc<dyn Clock>,
     rate_limiter: Option<Arc<RateLimiter>>,
     statistics: Option<Arc<Statistics>>,
@@ -166,6 +167,7 @@ impl OpenOptions {
             prefix_extractors: Vec::new(),
             compaction_filters: Vec::new(),
             block_cache: None,
+            row_cache: None,
             clock: Arc::new(SystemClock),
             rate_limiter: None,
             statistics: None,
@@ -301,6 +303,38 @@ impl OpenOptions {
     pub fn set_block_cache(&mut self, cache: Arc<BlockCache>) -> &mut Self {
         self.block_cache = Some(cache);
         self
+    }
+
+    /// Sets the row cache: the results of gets and multi-gets in tables are kept there, so that the
+    /// next get of the key need not search the tables again. Databases may share it, and it may
+    /// also be their block cache. By default, there is none. As in RocksDB, a database with a row
+    /// cache refuses to delete ranges.
+    ///
+    /// ```
+    /// # fn main() -> tailwater::Result<()> {
+    /// # let directory = tempfile::tempdir().expect("a temporary directory");
+    /// use std::sync::Arc;
+    /// use tailwater::{BlockCache, Db, OpenOptions};
+    ///
+    /// let rows = Arc::new(BlockCache::new(16 << 20));
+    /// let mut options = OpenOptions::default();
+    /// options.create_if_missing(true).set_row_cache(Arc::clone(&rows));
+    /// let db = Db::open(directory.path(), &options)?;
+    /// db.put("key", "value")?;
+    /// db.flush()?;
+    /// db.get("key")?;
+    /// assert_eq!(rows.occupancy_count(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn set_row_cache(&mut self, cache: Arc<BlockCache>) -> &mut Self {
+        self.row_cache = Some(cache);
+        self
+    }
+
+    /// Returns the row cache, if there is one.
+    pub(crate) fn row_cache(&self) -> Option<&Arc<BlockCache>> {
+        self.row_cache.as_ref()
     }
 
     /// Replaces the storage.

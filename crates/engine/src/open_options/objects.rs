@@ -8,19 +8,19 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_io::pace::RateLimiter;
 
-use crate::block_cache::BlockCache;
+use crate::block_cache::{BlockCache, CacheCharges};
 use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
-use crate::options::{self, CacheCapacity, ColumnFamilyOptions, FilterPolicy, PinningTier};
+use crate::options::{
+    self, CacheCapacity, CacheCharge, ColumnFamilyOptions, DEFAULT_CACHE_CAPACITY, FilterPolicy,
+    PinningTier,
+};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
 
 use super::OpenOptions;
 
-/// Capacity, in bytes, of the block cache that all column families share if no option sets a
-/// capacity. Same as in RocksDB.
-const DEFAULT_BLOCK_CACHE: usize = 32 << 20;
 /// The comparator of a column family whose options do not name one.
 const DEFAULT_COMPARATOR: &str = "leveldb.BytewiseComparator";
 
@@ -223,7 +223,7 @@ impl OpenOptions {
         let cache = match &self.block_cache {
             Some(shared) => Arc::clone(shared),
             None if names.any(|name| capacity(name) == CacheCapacity::Auto) => BlockCache::auto(),
-            None => Arc::new(BlockCache::new(DEFAULT_BLOCK_CACHE)),
+            None => Arc::new(BlockCache::new(DEFAULT_CACHE_CAPACITY as usize)),
         };
         self.trimming(cache)
     }
@@ -249,12 +249,33 @@ impl OpenOptions {
             CacheCapacity::Bytes(bytes) if self.block_cache.is_none() => {
                 Some(Arc::new(BlockCache::new(bytes as usize)))
             }
+            CacheCapacity::Strict(bytes) if self.block_cache.is_none() => {
+                let cache = BlockCache::new(bytes as usize);
+                cache.set_strict_capacity_limit(true);
+                Some(Arc::new(cache))
+            }
             // The shared cache has a fixed size, but this column family asks for a cache that
             // resizes itself. So it gets its own.
             CacheCapacity::Auto if self.block_cache.is_none() && shared.auto_sizes().is_none() => {
                 Some(self.trimming(BlockCache::auto()))
             }
             _ => Some(Arc::clone(shared)),
+        }
+    }
+
+    /// Returns the uses of memory outside `cache`, a column family's block cache, that are charged
+    /// to it.
+    pub(crate) fn cache_charges(
+        &self,
+        family: &str,
+        cache: Option<&Arc<BlockCache>>,
+    ) -> CacheCharges {
+        let roles = &self.column_family(family).table_factory.cache_usage_options;
+        let charged = |role| cache.filter(|_| role == CacheCharge::Enabled).cloned();
+        CacheCharges {
+            filters: charged(roles.filter_construction),
+            readers: charged(roles.block_based_table_reader),
+            files: charged(roles.file_metadata),
         }
     }
 

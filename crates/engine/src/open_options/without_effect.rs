@@ -150,6 +150,8 @@ fn of_tables(options: &ColumnFamilyOptions) -> impl Iterator<Item = OptionWithou
     add(&mut found, "", table, &defaults);
     let (own, by_default) = (&table.metadata_cache_options, &defaults.metadata_cache_options);
     add(&mut found, "metadata_cache_options.", own, by_default);
+    let (own, by_default) = (&table.cache_usage_options, &defaults.cache_usage_options);
+    add(&mut found, "cache_usage_options.", own, by_default);
     if table.format_version < 5 {
         let (version, reason) =
             (table.format_version.to_string(), "tables are written in version 5");

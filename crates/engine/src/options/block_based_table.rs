@@ -5,7 +5,9 @@ use tailwater_format::checksum::ChecksumType;
 use tailwater_format::options_text::{parse_option_string, strip_outer_braces};
 use tailwater_format::table::IndexType;
 
-use super::choice::{DataBlockIndexType, IndexSearchType, PinningTier, PrepopulateBlockCache};
+use super::choice::{
+    CacheCharge, DataBlockIndexType, IndexSearchType, PinningTier, PrepopulateBlockCache,
+};
 use super::error::{Error, Result};
 use super::object::{CacheCapacity, FilterPolicy, ObjectName};
 use super::schema::OptionTable;
@@ -33,6 +35,38 @@ option_table! {
 }
 
 group_value!(MetadataCacheOptions, |_, text| Err(Error::malformed(text, "a group of options")));
+
+option_table! {
+    /// The memory outside the block cache that is charged to it, so that one limit bounds both. The
+    /// names are those of RocksDB's cache entry roles.
+    pub struct CacheUsageOptions {
+        /// Samples from which a dictionary is built.
+        compression_dictionary_building_buffer as "kCompressionDictionaryBuildingBuffer":
+            CacheCharge = CacheCharge::Fallback, Fixed,
+            NoEffect("tables are written without dictionaries");
+        /// Filters that flushes and compactions build; by default not charged. What does not fit
+        /// under a strict capacity limit is not charged.
+        filter_construction as "kFilterConstruction":
+            CacheCharge = CacheCharge::Fallback, Fixed, Honoured;
+        /// Open tables: properties, range tombstones, and the indexes, filters and dictionaries
+        /// that are not in the block cache; by default not charged. A table that does not fit under
+        /// a strict capacity limit is not opened, and its read fails.
+        block_based_table_reader as "kBlockBasedTableReader":
+            CacheCharge = CacheCharge::Fallback, Fixed, Honoured;
+        /// What is kept of each table, open or not; by default not charged. What does not fit under
+        /// a strict capacity limit is charged later.
+        file_metadata as "kFileMetadata":
+            CacheCharge = CacheCharge::Fallback, Fixed, Honoured;
+        /// The cache of large values.
+        blob_cache as "kBlobCache": CacheCharge = CacheCharge::Fallback, Fixed,
+            NoEffect("large values are not cached");
+    }
+    elsewhere {}
+    other_names {}
+    retired {}
+}
+
+group_value!(CacheUsageOptions, |_, text| Err(Error::malformed(text, "a group of options")));
 
 option_table! {
     /// The options of a column family's tables. Names, defaults and units are RocksDB's.
@@ -142,6 +176,9 @@ option_table! {
         /// Capacity of the block cache, in bytes; `auto`, which RocksDB does not have, resizes it
         /// to what memory allows and reads need.
         block_cache: CacheCapacity = CacheCapacity::Unset, Unwritten, Honoured;
+        /// Memory outside the block cache that is charged to it. RocksDB has no name for this
+        /// option in option strings: it can be set only in code there.
+        cache_usage_options: CacheUsageOptions = CacheUsageOptions::default(), Unwritten, Honoured;
     }
     elsewhere {}
     other_names {}

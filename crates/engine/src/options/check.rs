@@ -16,8 +16,10 @@ use tailwater_io::Purpose;
 
 use tailwater_format::table::IndexType;
 
+use super::block_based_table::CacheUsageOptions;
 use super::choice::{
-    CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IoModeChoice,
+    CacheCharge, CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType,
+    IoModeChoice,
 };
 use super::column_family::ColumnFamilyOptions;
 use super::database::DbOptions;
@@ -327,6 +329,14 @@ fn check_table(options: &ColumnFamilyOptions) -> Result<()> {
     let pinned = &table.pin_l0_filter_and_index_blocks_in_cache;
     let name = "pin_l0_filter_and_index_blocks_in_cache";
     refuse(*pinned && table.no_block_cache, name, pinned, no_cache)?;
+    let charges = &table.cache_usage_options;
+    for info in CacheUsageOptions::table() {
+        let charged = info.value_in(charges);
+        if table.no_block_cache && charged == CacheCharge::Enabled.print() {
+            let invalid = Problem::Invalid { value: charged, why: no_cache.into() };
+            return Err(Error::new(info.name, invalid).within("cache_usage_options"));
+        }
+    }
     let is_large = table.block_size > u64::from(u32::MAX);
     refuse(is_large, "block_size", &table.block_size, "it must be below 4 GiB")?;
     check_alignment(options)

@@ -222,6 +222,19 @@ choice! {
 }
 
 choice! {
+    /// Whether memory outside the block cache is charged to it. In RocksDB, this is
+    /// `CacheEntryRoleOptions::charged`.
+    pub enum CacheCharge {
+        /// The default for this use of memory.
+        Fallback = "kFallback",
+        /// The memory is charged.
+        Enabled = "kEnabled",
+        /// The memory is not charged.
+        Disabled = "kDisabled",
+    }
+}
+
+choice! {
     /// The I/O mode that an option requests for one purpose of I/O.
     pub enum IoModeChoice {
         /// No mode is requested here. RocksDB's options for direct I/O determine the mode.

@@ -42,15 +42,15 @@ mod tailwater;
 mod value;
 
 pub(crate) use as_set::{SetOptions, unset_derived_of_database, unset_derived_of_family};
-pub use block_based_table::{BlockBasedTableOptions, MetadataCacheOptions};
+pub use block_based_table::{BlockBasedTableOptions, CacheUsageOptions, MetadataCacheOptions};
 pub(crate) use change::{change_column_family, change_database};
 pub(crate) use check::{
     LEVELS_MAX, check_column_family, check_database, check_family_for_reading, check_for_reading,
 };
 pub use choice::{
-    CacheTier, CompactionPriority, CompactionStyle, CompressionType, DataBlockIndexType,
-    IndexSearchType, InfoLogLevel, IoModeChoice, PinningTier, PrepopulateBlobCache,
-    PrepopulateBlockCache, StopStyle,
+    CacheCharge, CacheTier, CompactionPriority, CompactionStyle, CompressionType,
+    DataBlockIndexType, IndexSearchType, InfoLogLevel, IoModeChoice, PinningTier,
+    PrepopulateBlobCache, PrepopulateBlockCache, StopStyle,
 };
 pub use column_family::ColumnFamilyOptions;
 pub use database::{DbOptions, DbPath};
@@ -61,6 +61,7 @@ pub use group::{
     CompressionOptions, FifoCompactionOptions, FileTemperatureAge, UniversalCompactionOptions,
 };
 pub use io_mode::RequestedIoMode;
+pub(crate) use object::DEFAULT_CACHE_CAPACITY;
 pub use object::{CacheCapacity, FilterPolicy, ObjectName, PrefixExtractor};
 pub(crate) use sanitize::{sanitize_column_family, sanitize_database};
 pub use schema::{Mutability, OptionInfo, OptionTable, OtherName, Verdict};

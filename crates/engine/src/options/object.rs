@@ -313,6 +313,22 @@ pub enum CacheCapacity {
     Auto,
     /// The capacity is this number of bytes.
     Bytes(u64),
+    /// The capacity is this number of bytes, and its limit is strict: a read fails if the blocks
+    /// that readers hold leave no room for the block that it needs.
+    Strict(u64),
+}
+
+/// Capacity, in bytes, of a cache whose options do not say it. Same as in RocksDB.
+pub(crate) const DEFAULT_CACHE_CAPACITY: u64 = 32 << 20;
+
+impl CacheCapacity {
+    /// Returns the number of bytes, if it is fixed.
+    fn bytes(self) -> Option<u64> {
+        match self {
+            Self::Unset | Self::Auto => None,
+            Self::Bytes(bytes) | Self::Strict(bytes) => Some(bytes),
+        }
+    }
 }
 
 impl OptionValue for CacheCapacity {
@@ -329,12 +345,17 @@ impl OptionValue for CacheCapacity {
                     *self = Self::Auto;
                     Ok(())
                 }
-                _ => self.set_part("capacity", text),
+                _ => {
+                    *self = Self::Unset;
+                    self.set_part("capacity", text)
+                }
             };
         }
+        let mut capacity = Self::Unset;
         for assignment in parse_option_string(text)? {
-            self.set_part(assignment.name, assignment.value)?;
+            capacity.set_part(assignment.name, assignment.value)?;
         }
+        *self = capacity;
         Ok(())
     }
 
@@ -343,15 +364,30 @@ impl OptionValue for CacheCapacity {
             "capacity" => {
                 let mut bytes = 0u64;
                 bytes.set(text)?;
-                *self = Self::Bytes(bytes);
+                *self = match self {
+                    Self::Strict(_) => Self::Strict(bytes),
+                    Self::Unset | Self::Auto | Self::Bytes(_) => Self::Bytes(bytes),
+                };
+                Ok(())
+            }
+            "strict_capacity_limit" => {
+                let mut is_strict = false;
+                is_strict.set(text)?;
+                match (is_strict, *self) {
+                    (true, Self::Auto) => {
+                        let why = "the limit of a cache that sizes itself is not strict";
+                        return Err(Error::refused(text, why).within(part));
+                    }
+                    (true, _) => {
+                        *self = Self::Strict(self.bytes().unwrap_or(DEFAULT_CACHE_CAPACITY));
+                    }
+                    (false, Self::Strict(bytes)) => *self = Self::Bytes(bytes),
+                    (false, _) => {}
+                }
                 Ok(())
             }
             // Accepted and ignored: these options tune the internals of RocksDB's block caches.
-            "id"
-            | "num_shard_bits"
-            | "strict_capacity_limit"
-            | "high_pri_pool_ratio"
-            | "low_pri_pool_ratio" => Ok(()),
+            "id" | "num_shard_bits" | "high_pri_pool_ratio" | "low_pri_pool_ratio" => Ok(()),
             _ => Err(Error::new(part, Problem::Unknown { nearest: Some("capacity") })),
         }
     }
@@ -361,6 +397,7 @@ impl OptionValue for CacheCapacity {
             Self::Unset => String::new(),
             Self::Auto => "auto".to_owned(),
             Self::Bytes(bytes) => bytes.to_string(),
+            Self::Strict(bytes) => format!("{{capacity={bytes};strict_capacity_limit=true}}"),
         }
     }
 }

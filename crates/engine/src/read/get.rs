@@ -13,7 +13,7 @@ use crate::stats::slow_reads::SearchCounts;
 use crate::stats::{Histogram, Recorder, Started, Statistics, Ticker};
 use crate::table::{
     AccessResult, BlockAccess, FileMetadata, GetCursors, Loading, Lookup, Missing, Owner,
-    ReadProfile, Resident, Sink, Step, Stop, TableReader,
+    ReadProfile, Resident, Row, RowCache, Sink, Step, Stop, TableReader,
 };
 
 thread_local! {
@@ -94,6 +94,42 @@ impl TableAccess for Loading<'_> {
     ) -> Result<Step> {
         let table: Arc<TableReader> = source.tables().open(file, self.0.purpose)?;
         table.get(self, lookup, cursors)
+    }
+}
+
+/// Passes the records of the sought key in a table to `lookup`. With a row cache, takes them from
+/// there if possible.
+#[inline]
+fn get_in_table<A: TableAccess, S: Sink>(
+    access: &A,
+    source: &SuperVersion,
+    file: &Arc<FileMetadata>,
+    lookup: &mut Lookup<'_, S>,
+    cursors: &mut GetCursors,
+) -> AccessResult<Step, A> {
+    match source.tables().rows() {
+        None => access.get(source, file, lookup, cursors),
+        Some(rows) => get_row(rows, access, source, file, lookup, cursors),
+    }
+}
+
+#[inline(never)]
+fn get_row<A: TableAccess, S: Sink>(
+    rows: &RowCache,
+    access: &A,
+    source: &SuperVersion,
+    file: &Arc<FileMetadata>,
+    lookup: &mut Lookup<'_, S>,
+    cursors: &mut GetCursors,
+) -> AccessResult<Step, A> {
+    match rows.replay(file, lookup)? {
+        Row::Replayed(step) => Ok(step),
+        Row::Absent(absent) => {
+            let step = access.get(source, file, lookup, cursors)?;
+            rows.keep(absent, lookup);
+            Ok(step)
+        }
+        Row::Unusable => access.get(source, file, lookup, cursors),
     }
 }
 
@@ -271,7 +307,7 @@ fn search<A: TableAccess, S: Sink>(
                 || comparator.compare(key, file.smallest_user_key()).is_ge()
                     && comparator.compare(key, file.largest_user_key()).is_le();
             if overlaps {
-                let step = access.get(source, file, lookup, cursors)?;
+                let step = get_in_table(access, source, file, lookup, cursors)?;
                 progress.tables += 1;
                 match step {
                     Step::Done => return Ok(()),

@@ -155,6 +155,10 @@ figures! {
         WriteByOther = "rocksdb.write.other",
         /// Batches that were logged.
         WriteWithWal = "rocksdb.write.wal",
+        /// Lookups in the row cache that found the row.
+        RowCacheHit = "rocksdb.row.cache.hit",
+        /// Lookups in the row cache that found no row, after which the table was searched.
+        RowCacheMiss = "rocksdb.row.cache.miss",
         /// Number of bytes that compactions read.
         CompactReadBytes = "rocksdb.compact.read.bytes",
         /// Number of bytes that compactions wrote.

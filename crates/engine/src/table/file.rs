@@ -10,6 +10,8 @@ use tailwater_format::version_edit::NewFile;
 use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
 
+use crate::block_cache::BlockCache;
+use crate::cache::Reservation;
 use crate::handover::{Generations, HotRegions};
 use crate::table::{CompactionMarks, OpenReader, TableIdentity};
 
@@ -22,6 +24,8 @@ pub(crate) struct FileMetadata {
     /// What the MANIFEST says of the table: the version edit's entry that added it.
     added: NewFile,
     file: Arc<TableFile>,
+    /// The memory of this object, once it is charged to a block cache.
+    charge: OnceLock<Reservation>,
     pub(crate) reader: OpenReader,
     pub(crate) compaction: CompactionMarks,
 }
@@ -116,7 +120,25 @@ impl FileMetadata {
 
     fn of_file(file: Arc<TableFile>, added: NewFile) -> Self {
         let (reader, compaction) = (OpenReader::default(), CompactionMarks::default());
-        Self { added, file, reader, compaction }
+        Self { added, file, charge: OnceLock::new(), reader, compaction }
+    }
+
+    /// Charges the memory of this object to `cache`, unless it is charged already, or does not fit
+    /// under a strict capacity limit. Takes no lock.
+    pub(crate) fn charge_to(&self, cache: &BlockCache) {
+        if self.charge.get().is_none()
+            && let Some(charge) = cache.blocks.charge_without_lock(self.memory())
+        {
+            let _ = self.charge.set(charge);
+        }
+    }
+
+    /// Returns the memory that is used for the table as long as it is in a version, in bytes.
+    fn memory(&self) -> usize {
+        let NewFile { smallest, largest, checksum, open_metadata, .. } = &self.added;
+        let checksum = checksum.as_ref().map_or(0, |it| it.function.len() + it.value.len());
+        let keys = smallest.len() + largest.len();
+        size_of::<Self>() + size_of::<TableFile>() + keys + checksum + open_metadata.len()
     }
 
     /// Whether `self` is the last reference to the table's file, so that the caller may remove the

@@ -17,6 +17,7 @@ mod open_budget;
 mod open_shares;
 mod open_tables;
 mod reader;
+mod row_cache;
 mod sink;
 mod stored_block;
 mod table_cache;
@@ -36,6 +37,7 @@ pub(crate) use reader::{
     Loading, MetaBlockPlacement, Missing, PassedFilter, Probe, ReadProfile, Resident, Stop,
     TableContext, TableIdentity, TableReader, Wanted, load_together,
 };
+pub(crate) use row_cache::{AbsentRow, Row, RowCache};
 pub use sink::PinnedValue;
 pub(crate) use sink::{BatchPinned, LastPinned, Owner, Sink};
 pub(crate) use stored_block::StoredBlock;

@@ -27,6 +27,9 @@ pub(crate) trait Sink {
 
     /// Returns the length of the value that this sink received, in bytes.
     fn length(&self) -> usize;
+
+    /// Calls `read` with the value that this sink received.
+    fn with_value(&self, read: impl FnOnce(&[u8]));
 }
 
 impl<S: Sink> Sink for &mut S {
@@ -44,6 +47,10 @@ impl<S: Sink> Sink for &mut S {
     fn length(&self) -> usize {
         (**self).length()
     }
+
+    fn with_value(&self, read: impl FnOnce(&[u8])) {
+        (**self).with_value(read);
+    }
 }
 
 impl Sink for Vec<u8> {
@@ -59,6 +66,10 @@ impl Sink for Vec<u8> {
 
     fn length(&self) -> usize {
         self.len()
+    }
+
+    fn with_value(&self, read: impl FnOnce(&[u8])) {
+        read(self);
     }
 }
 
@@ -170,6 +181,10 @@ impl Sink for Option<PinnedValue> {
     fn length(&self) -> usize {
         self.as_ref().map_or(0, |value| value.len())
     }
+
+    fn with_value(&self, read: impl FnOnce(&[u8])) {
+        read(self.as_deref().unwrap_or_default());
+    }
 }
 
 /// The block that a batch pinned last. The keys of a batch are in order, so those of one block
@@ -208,6 +223,10 @@ impl Sink for BatchPinned<'_> {
 
     fn length(&self) -> usize {
         self.value.length()
+    }
+
+    fn with_value(&self, read: impl FnOnce(&[u8])) {
+        self.value.with_value(read);
     }
 }
 

@@ -18,8 +18,8 @@ use crate::error::Result;
 use crate::io_modes::IoModes;
 use crate::stats::{Histogram, Ticker, slow_reads};
 use crate::table::{
-    FileMetadata, FileStatistics, MetaBlockPlacement, OpenBudget, OpenTables, TableContext,
-    TableReader,
+    FileMetadata, FileStatistics, MetaBlockPlacement, OpenBudget, OpenTables, RowCache,
+    TableContext, TableReader,
 };
 
 /// The open tables of a column family.
@@ -31,6 +31,8 @@ pub(crate) struct TableCache {
     io_modes: Arc<IoModes>,
     context: Arc<TableContext>,
     open: Arc<OpenTables>,
+    /// The row cache, if there is one.
+    rows: Option<RowCache>,
     /// Set if this cache belongs to a compaction, which opens its own readers.
     inputs: Option<InputReaders>,
 }
@@ -56,7 +58,13 @@ impl TableCache {
         context: Arc<TableContext>,
         open: Arc<OpenTables>,
     ) -> Self {
-        Self { storage, directories, io_modes, context, open, inputs: None }
+        Self { storage, directories, io_modes, context, open, rows: None, inputs: None }
+    }
+
+    /// Sets the row cache.
+    #[must_use]
+    pub(crate) fn with_rows(self, rows: Option<RowCache>) -> Self {
+        Self { rows, ..self }
     }
 
     /// Whether, in any directory, tables are opened in different I/O modes (direct or buffered) for
@@ -101,6 +109,7 @@ impl TableCache {
             io_modes: Arc::clone(&self.io_modes),
             context: Arc::new(context),
             open: Arc::clone(&self.open),
+            rows: None,
             inputs: Some(InputReaders { budget: Arc::clone(budget), kept: Mutex::default() }),
         }
     }
@@ -113,6 +122,12 @@ impl TableCache {
     /// Returns the context shared by the tables.
     pub(crate) fn context(&self) -> &Arc<TableContext> {
         &self.context
+    }
+
+    /// Returns the row cache, if there is one.
+    #[inline]
+    pub(crate) fn rows(&self) -> Option<&RowCache> {
+        self.rows.as_ref()
     }
 
     /// Returns a table's reader, if it is open.

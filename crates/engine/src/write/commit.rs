@@ -314,7 +314,6 @@ impl WritePath {
         batch: &WriteBatch,
         guard: &epoch::Guard,
     ) -> Result<bool> {
-        let malformed = |error: tailwater_format::Error| Error::invalid_argument(error.to_string());
         let mut sequence = batch.sequence();
         let mut target: Option<Target<'_>> = None;
         let mut is_any_full = false;
@@ -353,7 +352,9 @@ impl WritePath {
             let family = families.by_id(id).ok_or_else(|| no_family(id))?;
             return check_takes_writes(family);
         }
-        let malformed = |error: tailwater_format::Error| Error::invalid_argument(error.to_string());
+        if families.by_id(0).is_some_and(|family| has_row_cache(family, &guard)) {
+            refuse_range_deletions(batch)?;
+        }
         for record in batch.reader().map_err(malformed)? {
             let record = record.map_err(malformed)?;
             if record.kind.value_type().is_none() && record.kind != RecordKind::LogData {
@@ -415,6 +416,27 @@ fn no_memtable() -> Error {
 #[cold]
 fn no_family(id: u32) -> Error {
     Error::invalid_argument(format!("there is no column family {id}"))
+}
+
+fn malformed(error: tailwater_format::Error) -> Error {
+    Error::invalid_argument(error.to_string())
+}
+
+/// Whether gets of a column family, and so those of the whole database, use a row cache.
+fn has_row_cache(family: &ColumnFamily, guard: &epoch::Guard) -> bool {
+    family.current().load(guard).get().tables().rows().is_some()
+}
+
+/// Refuses a batch with range deletions, as RocksDB does if there is a row cache. The message is
+/// RocksDB's.
+fn refuse_range_deletions(batch: &WriteBatch) -> Result<()> {
+    for record in batch.reader().map_err(malformed)? {
+        if record.map_err(malformed)?.kind == RecordKind::DeleteRange {
+            let message = "DeleteRange is not compatible with row cache.";
+            return Err(Error::new(ErrorKind::NotSupported, message));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses writes to a column family that takes none.

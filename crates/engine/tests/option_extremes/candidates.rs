@@ -1,7 +1,7 @@
 //! The values to try for each option.
 
 use tailwater::options::{
-    BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
+    BlockBasedTableOptions, CacheUsageOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
     FifoCompactionOptions, MetadataCacheOptions, OptionTable, Problem, TailwaterOptions,
     UniversalCompactionOptions, Verdict,
 };
@@ -125,6 +125,11 @@ pub(crate) fn all() -> Vec<Candidate> {
             "block_based_table_factory={cache_index_and_filter_blocks=true;metadata_cache_options={",
             "}}",
         ),
+    );
+    of::<CacheUsageOptions>(
+        &mut all,
+        "block_based_table_factory.cache_usage_options.",
+        ("block_based_table_factory={cache_usage_options={", "}}"),
     );
     compression(&mut all);
     let style = "compaction_style=kCompactionStyleUniversal;compaction_options_universal={";

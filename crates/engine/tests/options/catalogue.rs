@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use tailwater::options::{
-    BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
+    BlockBasedTableOptions, CacheUsageOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
     FifoCompactionOptions, FileTemperatureAge, MetadataCacheOptions, Mutability, OptionTable,
     TailwaterOptions, UniversalCompactionOptions, Verdict,
 };
@@ -31,8 +31,13 @@ struct Row {
 
 /// Options that are groups of other options. Each option of a group has its own verdict: whether
 /// Tailwater honours, ignores or refuses it.
-const GROUPS: [&str; 4] =
-    ["table_factory", "compression_opts", "metadata_cache_options", "compaction_options_universal"];
+const GROUPS: [&str; 5] = [
+    "table_factory",
+    "compression_opts",
+    "metadata_cache_options",
+    "cache_usage_options",
+    "compaction_options_universal",
+];
 
 /// Tests outside this crate's `tests/options/effects` that fail if an option is ignored. Each entry
 /// is the option, the file and the test.
@@ -127,6 +132,7 @@ fn rows() -> Vec<Row> {
         rows_of::<ColumnFamilyOptions>(""),
         rows_of::<BlockBasedTableOptions>(""),
         rows_of::<MetadataCacheOptions>("metadata_cache_options."),
+        rows_of::<CacheUsageOptions>("cache_usage_options."),
         rows_of::<CompressionOptions>("compression_opts."),
         rows_of::<UniversalCompactionOptions>("compaction_options_universal."),
         rows_of::<FifoCompactionOptions>("compaction_options_fifo."),
@@ -141,6 +147,7 @@ fn rows() -> Vec<Row> {
 /// test.
 fn shown() -> Vec<(&'static str, String, &'static str)> {
     let here = [
+        ("caches", effects::caches::SHOWN),
         ("database", effects::database::SHOWN),
         ("io_modes", effects::io_modes::SHOWN),
         ("logs", effects::logs::SHOWN),
@@ -204,6 +211,7 @@ fn parts_have_verdicts(option: &str, value: &str) -> bool {
         "compaction_options_universal" => has_verdict::<UniversalCompactionOptions>,
         "compaction_options_fifo" => has_verdict::<FifoCompactionOptions>,
         "metadata_cache_options" => has_verdict::<MetadataCacheOptions>,
+        "cache_usage_options" => has_verdict::<CacheUsageOptions>,
         _ => return true,
     };
     let parts = parse_option_string(value).expect("an option string");

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use tailwater::options::{
-    BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
+    BlockBasedTableOptions, CacheUsageOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
     FifoCompactionOptions, MetadataCacheOptions, Mutability, OptionTable, TailwaterOptions,
     UniversalCompactionOptions, ValueKind, Verdict,
 };
@@ -35,7 +35,9 @@ fn every_option_of_rocksdb_is_in_its_table_once() {
     let mut family = names_of::<ColumnFamilyOptions>();
     assert!(family.remove("cf_paths"));
     assert_eq!(family, group("family"));
-    assert_eq!(names_of::<BlockBasedTableOptions>(), group("table"));
+    let mut table = names_of::<BlockBasedTableOptions>();
+    assert!(table.remove("cache_usage_options"));
+    assert_eq!(table, group("table"));
     assert_eq!(names_of::<CompressionOptions>(), group("compression"));
     assert_eq!(names_of::<FifoCompactionOptions>(), group("fifo"));
     assert_eq!(names_of::<UniversalCompactionOptions>(), group("universal"));
@@ -60,6 +62,7 @@ fn nothing_that_is_refused_is_on_by_default() {
     check_group::<FifoCompactionOptions>();
     check_group::<UniversalCompactionOptions>();
     check_group::<MetadataCacheOptions>();
+    check_group::<CacheUsageOptions>();
 }
 
 #[test]
@@ -126,6 +129,7 @@ fn kinds_describe_the_accepted_values() {
     check_kinds::<ColumnFamilyOptions>();
     check_kinds::<BlockBasedTableOptions>();
     check_kinds::<MetadataCacheOptions>();
+    check_kinds::<CacheUsageOptions>();
     check_kinds::<CompressionOptions>();
     check_kinds::<FifoCompactionOptions>();
     check_kinds::<UniversalCompactionOptions>();

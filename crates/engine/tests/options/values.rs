@@ -146,6 +146,14 @@ fn caches_have_a_capacity() {
     assert_eq!(set::<CacheCapacity>("8m"), Some(CacheCapacity::Bytes(8 << 20)));
     let group = "{capacity=1k;num_shard_bits=4}";
     assert_eq!(set::<CacheCapacity>(group), Some(CacheCapacity::Bytes(1024)));
+    let strict = Some(CacheCapacity::Strict(1024));
+    assert_eq!(set::<CacheCapacity>("{capacity=1k;strict_capacity_limit=true}"), strict);
+    assert_eq!(set::<CacheCapacity>("{strict_capacity_limit=1;capacity=1k}"), strict);
+    let lenient = "{strict_capacity_limit=true;capacity=1k;strict_capacity_limit=false}";
+    assert_eq!(set::<CacheCapacity>(lenient), Some(CacheCapacity::Bytes(1024)));
+    let default = set::<CacheCapacity>("{strict_capacity_limit=true}");
+    assert_eq!(default, Some(CacheCapacity::Strict(32 << 20)));
+    assert_eq!(set::<CacheCapacity>("{strict_capacity_limit=maybe}"), None);
     assert_eq!(set::<CacheCapacity>("nullptr"), Some(CacheCapacity::Unset));
     assert_eq!(set::<CacheCapacity>("auto"), Some(CacheCapacity::Auto));
     assert_eq!(set::<CacheCapacity>("{size=1k}"), None);

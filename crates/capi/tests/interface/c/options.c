@@ -58,10 +58,10 @@ int main(void) {
   rocksdb_block_based_options_destroy(table);
   CHECK(rocksdb_cache_get_capacity(cache) == 8 << 20);
   /* What has no effect is in the LOG. */
-  rocksdb_options_set_row_cache(options, cache);
+  rocksdb_options_set_blob_cache(options, cache);
   rocksdb_t* db = rocksdb_open(options, "db", &error);
   OK();
-  CHECK(log_has("db/LOG", "rocksdb_options_set_row_cache has no effect"));
+  CHECK(log_has("db/LOG", "rocksdb_options_set_blob_cache has no effect"));
   put(db, "k", "v");
   check_get(db, "k", "v");
   CHECK(rocksdb_options_statistics_get_ticker_count(options, 0) == 0);

@@ -239,6 +239,7 @@
   F(rocksdb_hyper_clock_cache_options_destroy) \
   F(rocksdb_hyper_clock_cache_options_set_capacity) \
   F(rocksdb_hyper_clock_cache_options_set_estimated_entry_charge) \
+  F(rocksdb_hyper_clock_cache_options_set_memory_allocator) \
   F(rocksdb_hyper_clock_cache_options_set_num_shard_bits) \
   F(rocksdb_ingest_external_file) \
   F(rocksdb_ingest_external_file_cf) \
@@ -313,7 +314,9 @@
   F(rocksdb_lru_cache_options_create) \
   F(rocksdb_lru_cache_options_destroy) \
   F(rocksdb_lru_cache_options_set_capacity) \
+  F(rocksdb_lru_cache_options_set_memory_allocator) \
   F(rocksdb_lru_cache_options_set_num_shard_bits) \
+  F(rocksdb_memory_allocator_destroy) \
   F(rocksdb_memory_consumers_add_cache) \
   F(rocksdb_memory_consumers_add_db) \
   F(rocksdb_memory_consumers_create) \
@@ -684,6 +687,7 @@
   F(rocksdb_options_set_recycle_log_file_num) \
   F(rocksdb_options_set_report_bg_io_stats) \
   F(rocksdb_options_set_reuse_manifest_on_open) \
+  F(rocksdb_options_set_row_cache) \
   F(rocksdb_options_set_sample_for_compression) \
   F(rocksdb_options_set_skip_stats_update_on_db_open) \
   F(rocksdb_options_set_soft_pending_compaction_bytes_limit) \

@@ -199,6 +199,10 @@ rocksdb_options_t* make_options(struct side* side) {
   CALL(options_set_max_successive_merges)(options, various % 9 == 0 ? 3 : 0);
   CALL(options_set_max_open_files)(options, various % 6 == 0 ? 20 : -1);
   CALL(options_set_paranoid_file_checks)(options, various % 6 == 1);
+  if (configuration.rows) {
+    if (!side->rows) side->rows = CALL(cache_create_lru)((size_t)1 << (12 + various / 6 % 10));
+    CALL(options_set_row_cache)(options, side->rows);
+  }
   CALL(options_set_ttl)(options, 0);
   CALL(options_set_periodic_compaction_seconds)(options, 0);
   if (!side->env) side->env = CALL(create_default_env)();
@@ -318,6 +322,8 @@ void close_side(struct side* side) {
   side->rate_limiter = NULL;
   if (side->cache) CALL(cache_destroy)(side->cache);
   side->cache = NULL;
+  if (side->rows) CALL(cache_destroy)(side->rows);
+  side->rows = NULL;
 }
 
 void dump_family(struct side* side, rocksdb_t* db, rocksdb_column_family_handle_t* family) {

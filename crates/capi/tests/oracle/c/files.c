@@ -214,7 +214,7 @@ static void write_table(struct side* side, const char* path, const int* n) {
     last_length = key_length;
     any = 1;
   }
-  if (n[3] % 4 == 3) {
+  if (n[3] % 4 == 3 && !configuration.rows) {
     char end[KEY_SIZE];
     size_t key_length = key_of(n[1], key), end_length = key_of(n[2], end);
     if (compare_keys(key, key_length, end, end_length) < 0) {

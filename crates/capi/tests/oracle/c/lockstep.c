@@ -59,6 +59,7 @@ static void configure(const int* n) {
   };
   configuration.unlogged = n[5] % 6 == 4;
   configuration.manual_wal_flush = n[7] % 17 == 0;
+  configuration.rows = n[7] % 6 == 2;
   configuration.paths = n[5] % 10 == 7 ? 1 : n[5] % 10 == 9 ? 2 : 0;
   configuration.compaction_filter = n[5] % 8 == 6 && configuration.merge != 2;
 }

@@ -44,6 +44,7 @@ struct side {
   rocksdb_compactionfilter_t* compaction_filter;
   rocksdb_ratelimiter_t* rate_limiter;
   rocksdb_cache_t* cache;
+  rocksdb_cache_t* rows;
   rocksdb_env_t* env;
   rocksdb_column_family_handle_t* families[FAMILIES];
   rocksdb_iterator_t* iterators[ITERATORS];
@@ -73,6 +74,9 @@ struct configuration {
   /* Whether the options change what compactions do with the data. */
   int compaction_filter;
   int paths, unlogged, manual_wal_flush;
+  /* Whether there is a row cache. Then no ranges are deleted: rows of the real library lack their
+   * tombstones, and writes of tombstones are refused. */
+  int rows;
 };
 extern struct configuration configuration;
 

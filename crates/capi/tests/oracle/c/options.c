@@ -181,6 +181,7 @@ static void unused(struct side* side, const int* n) {
       print(side, "%zu ", CALL(cache_get_capacity)(cache));
       CALL(cache_disown_data)(cache);
       CALL(cache_destroy)(cache);
+      CALL(memory_allocator_destroy)(NULL);
       break;
     }
     case 5:

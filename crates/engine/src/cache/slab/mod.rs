@@ -46,7 +46,7 @@ pub(crate) const REGION: usize = 1 << 20;
 /// Size of one mapping of address space, in bytes. Regions are parts of it.
 const CHUNK: usize = 64 << 20;
 /// Size of the smallest slot, in bytes. A power of two.
-const SLOT_MIN: usize = 512;
+pub(crate) const SLOT_MIN: usize = 512;
 /// Size of the largest slot, in bytes: 1/8 of a region. A power of two.
 const SLOT_MAX: usize = 128 << 10;
 /// Number of slot sizes per power of two; this number itself is a power of two.

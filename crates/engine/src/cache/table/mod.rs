@@ -89,9 +89,14 @@ impl<V> Table<V> {
         self.buckets.len()
     }
 
+    /// Returns the number of slots.
+    pub(super) fn slots(&self) -> usize {
+        self.buckets.len() * LANES
+    }
+
     /// Returns the maximum number of entries, three quarters of all slots.
     pub(super) fn limit(&self) -> usize {
-        self.buckets.len() * LANES * 3 / 4
+        self.slots() * 3 / 4
     }
 
     fn tag(hash: u64) -> u64 {

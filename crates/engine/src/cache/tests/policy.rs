@@ -373,3 +373,51 @@ fn chilled_entries_are_evicted_before_all_others() {
     assert!(stayed.iter().filter(|block| *block % 2 == 1).count() == 30, "{stayed:?}");
     assert!((0..30).all(|block| is_resident(&cache, key(2, block))));
 }
+
+#[test]
+fn memory_outside_the_cache_is_charged_to_it() {
+    let cache = cache_of(16);
+    for block in 0..16 {
+        put(&cache, key(1, block), Priority::Low);
+    }
+    let charge = cache.charge(8 * UNIT).expect("a cache that is not strict");
+    assert_eq!(charge.bytes(), 8 * UNIT);
+    settle(&cache);
+    assert!(cache.entries() < 10 && cache.usage() <= cache.capacity(), "{cache:?}");
+    assert_eq!(cache.pinned_usage(), 8 * UNIT);
+    // What does not fit is charged nevertheless, unless the cache is strict.
+    let more = [cache.charge(1 << 20), cache.charge_without_lock(1 << 20)];
+    assert!(more.iter().all(Option::is_some) && cache.usage() > 2 << 20);
+    drop(more);
+    cache.set_strict(true);
+    assert!(cache.charge(1 << 20).is_none() && cache.charge_without_lock(1 << 20).is_none());
+    drop(charge);
+    settle(&cache);
+    assert_eq!((cache.usage(), cache.entries()), (0, 0));
+}
+
+#[test]
+fn a_strict_cache_evicts_everything_before_it_refuses() {
+    let cache = Cache::with_shards(64 * UNIT, 8);
+    cache.set_strict(true);
+    for block in 0..200 {
+        put(&cache, key(1, block), Priority::Low);
+    }
+    let is_kept = |block| is_resident(&cache, key(1, block));
+    assert!((0..200).filter(|&block| is_kept(block)).count() > 40);
+    // An insert into one shard that needs what the others have.
+    let large = key(2, 0);
+    let charge = 60 * UNIT;
+    let inserted = patiently(&cache, || {
+        match cache.insert_or_wait(large, Block::new(large, 0), charge, Priority::Low) {
+            Inserted::Admitted(cached) => Some(cached),
+            Inserted::Present(_) | Inserted::Standalone(_) => None,
+        }
+    });
+    assert!(cache.usage() <= cache.capacity());
+    let other = key(2, 1);
+    let refused = cache.insert_or_wait(other, Block::new(other, 0), charge, Priority::Low);
+    assert_eq!(outcome(&refused), "standalone", "the first one is pinned");
+    drop(inserted);
+    put(&cache, key(3, 0), Priority::Low);
+}

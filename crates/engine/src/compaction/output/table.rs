@@ -48,8 +48,9 @@ impl OutputTable {
     pub(super) fn begin(shared: &Arc<JobState>, part: &Part) -> Result<Self> {
         let (number, path) = shared.take_output()?;
         let expected_bytes = shared.compaction.max_output_file_bytes;
-        let handover = shared.reading.readers.tables.context().handover.as_ref();
-        let table_handover = handover.and_then(|handover| handover.of_compaction(number));
+        let tables = shared.reading.readers.tables.context();
+        let table_handover =
+            tables.handover.as_ref().and_then(|handover| handover.of_compaction(number));
         let (files, purpose) = (shared.new_files(), Purpose::CompactionWrite);
         let warm = table_handover.as_ref();
         let writer = files.create(&path, purpose, Priority::Low, expected_bytes, warm)?;
@@ -58,6 +59,7 @@ impl OutputTable {
         let format = Arc::clone(&shared.writing.format);
         let mut builder = Builder::new(format, &shared.writing.compression, origin, &path, writer)?
             .with_handover(table_handover)
+            .with_filter_charge(tables.charges.filters.as_ref())
             .with_times(shared.times.clone());
         if shared.compaction.is_bottommost && shared.environment.options.optimize_filters_for_hits {
             builder = builder.without_filter();

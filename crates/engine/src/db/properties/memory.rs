@@ -42,11 +42,13 @@ pub(super) fn number(family: &ColumnFamily, source: &SuperVersion, name: &str) -
 pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
     let context = source.tables().context();
     let cache = context.block_cache.as_deref();
+    let row_bytes = source.tables().rows().map_or(0, |rows| rows.usage_beside(cache));
     let rows = [
         ("memtables", memtable_bytes(source)),
         ("flushed memtables, pinned by readers", pinned_bytes(family)),
         ("block cache", cache.map_or(0, |cache| cache.usage() as u64)),
         ("block cache, pinned by readers", cache.map_or(0, |cache| cache.pinned_usage() as u64)),
+        ("row cache, unless it is the block cache", row_bytes as u64),
         ("open tables, with their indexes and filters", open_table_bytes(source.version())),
         ("read-ahead of iterators", context.reader_memory.read_ahead_bytes()),
         ("users' reads in flight", context.in_flight.buffers().in_use() as u64),

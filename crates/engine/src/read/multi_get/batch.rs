@@ -15,8 +15,8 @@ use crate::prefetch;
 use crate::read::get::{Outcome, Progress, search_memtable};
 use crate::stats::slow_reads::SearchCounts;
 use crate::table::{
-    AccessResult, BlockAccess, FileMetadata, GetCursors, Lookup, Missing, PassedFilter, Resident,
-    Sink, Step, Stop, TableReader,
+    AbsentRow, AccessResult, BlockAccess, FileMetadata, GetCursors, Lookup, Missing, PassedFilter,
+    Resident, Row, RowCache, Sink, Step, Stop, TableReader,
 };
 
 /// Maximum number of keys in a batch.
@@ -36,6 +36,8 @@ pub(super) struct Sought<'k, S> {
     pub(super) state: State,
     progress: Progress,
     in_table: InTable,
+    /// The row that the row cache did not have of the current table.
+    absent_row: Option<AbsentRow>,
 }
 
 /// How far the search for a key has come.
@@ -66,11 +68,21 @@ struct TableSearch<'g> {
     /// Index of the key in the batch.
     key: usize,
     table: &'g TableReader,
+    rows: Option<&'g RowCache>,
     /// Where the index is searched, if that is known.
     among: Option<Restarts>,
     block: Option<(BlockRef<'g>, BlockHandle)>,
     /// Where the block is searched, if that is known.
     interval: Option<Interval>,
+}
+
+/// How many keys have come to a table.
+#[derive(Default)]
+struct Entered {
+    /// Number of keys for which tables are searched.
+    searched: usize,
+    /// Number of keys that were found in the row cache, and have left their tables.
+    replayed: usize,
 }
 
 impl<'k, S: Sink> Batch<'k, S> {
@@ -94,6 +106,7 @@ impl<'k, S: Sink> Batch<'k, S> {
             state: State::Searching,
             progress: Progress::default(),
             in_table: InTable::Unsearched,
+            absent_row: None,
         }));
     }
 
@@ -117,7 +130,7 @@ impl<'k, S: Sink> Batch<'k, S> {
     /// `levels_together`, the search does not go beyond a level in which a key lacks something.
     pub(super) fn search<'g>(
         &mut self,
-        source: &SuperVersion,
+        source: &'g SuperVersion,
         access: &'g Resident<'g>,
         cursors: &mut GetCursors,
         levels_together: bool,
@@ -203,32 +216,32 @@ impl<'k, S: Sink> Batch<'k, S> {
     /// any.
     fn search_tables<'g, 'v>(
         &mut self,
-        source: &SuperVersion,
+        source: &'g SuperVersion,
         access: &'g Resident<'g>,
         cursors: &mut GetCursors,
         searches: &mut [Option<TableSearch<'g>>; BATCH_MAX],
         table_of: impl Fn(&Sought<'k, S>) -> Option<&'v Arc<FileMetadata>>,
     ) -> bool {
-        let count = self.enter_tables(source, access, table_of, searches);
-        let searches = &mut searches[..count];
+        let Entered { searched, replayed } = self.enter_tables(source, access, table_of, searches);
+        let searches = &mut searches[..searched];
         self.pass_filters(searches, access, cursors);
         self.locate_blocks(searches, access, cursors);
         self.look_up_blocks(searches, access);
         self.search_blocks(searches, access, cursors);
-        count > 0
+        searched + replayed > 0
     }
 
     /// Begins to search a table for each key for which `table_of` returns one that may have the
-    /// key. Returns the number of searches.
+    /// key, unless the row cache has its row.
     fn enter_tables<'g, 'v>(
         &mut self,
-        source: &SuperVersion,
+        source: &'g SuperVersion,
         access: &Resident<'g>,
         table_of: impl Fn(&Sought<'k, S>) -> Option<&'v Arc<FileMetadata>>,
         searches: &mut [Option<TableSearch<'g>>],
-    ) -> usize {
-        let mut count = 0;
-        let comparator = source.tables().comparator();
+    ) -> Entered {
+        let mut entered = Entered::default();
+        let (comparator, rows) = (source.tables().comparator(), source.tables().rows());
         for (key, sought) in self.sought.iter_mut().enumerate() {
             if !matches!(sought.state, State::Searching) {
                 continue;
@@ -240,18 +253,23 @@ impl<'k, S: Sink> Batch<'k, S> {
                     && comparator.compare(user_key, file.largest_user_key()).is_le();
             if !overlaps {
                 sought.progress.file += 1;
+            } else if let Some(rows) = rows
+                && sought.replay_row(rows, file)
+            {
+                entered.replayed += 1;
             } else if let Some(table) = opened(source, file, access) {
                 if matches!(sought.in_table, InTable::Unsearched) {
                     table.prefetch_filter(user_key);
                 }
                 let (among, block, interval) = (None, None, None);
-                searches[count] = Some(TableSearch { key, table, among, block, interval });
-                count += 1;
+                let search = TableSearch { key, table, rows, among, block, interval };
+                searches[entered.searched] = Some(search);
+                entered.searched += 1;
             } else {
                 sought.state = State::Waiting(Missing::Table);
             }
         }
-        count
+        entered
     }
 
     fn pass_filters<'g>(
@@ -369,7 +387,7 @@ impl<'k, S: Sink> Batch<'k, S> {
             let sought = &mut self.sought[search.key];
             match run(sought, search) {
                 Ok(None) => continue,
-                Ok(Some(step)) => sought.leave_table(step),
+                Ok(Some(step)) => sought.leave_table(step, search.rows),
                 Err(Stop::Unreachable(missing)) => sought.state = State::Waiting(missing),
                 Err(Stop::Failed(error)) => sought.state = State::Failed(error),
             }
@@ -379,8 +397,32 @@ impl<'k, S: Sink> Batch<'k, S> {
 }
 
 impl<S: Sink> Sought<'_, S> {
-    /// Goes on to the next table, or ends the search.
-    pub(super) fn leave_table(&mut self, step: Step) {
+    /// Passes the row of a table to the lookup, if the row cache has it, and leaves the table.
+    /// Returns whether the key needs no search of this table.
+    fn replay_row(&mut self, rows: &RowCache, file: &FileMetadata) -> bool {
+        if !matches!(self.in_table, InTable::Unsearched) {
+            return false;
+        }
+        match rows.replay(file, &mut self.lookup) {
+            Ok(Row::Replayed(step)) => self.leave_table(step, None),
+            Ok(Row::Absent(absent)) => {
+                self.absent_row = Some(absent);
+                return false;
+            }
+            Ok(Row::Unusable) => {
+                self.absent_row = None;
+                return false;
+            }
+            Err(error) => self.state = State::Failed(error),
+        }
+        true
+    }
+
+    /// Goes on to the next table, or ends the search. Adds a row to the row cache that lacked it.
+    pub(super) fn leave_table(&mut self, step: Step, rows: Option<&RowCache>) {
+        if let Some((rows, absent)) = rows.zip(self.absent_row.take()) {
+            rows.keep(absent, &self.lookup);
+        }
         self.in_table = InTable::Unsearched;
         self.progress.tables += 1;
         match step {

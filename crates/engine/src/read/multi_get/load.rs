@@ -60,7 +60,7 @@ pub(super) fn load_missing<S: Sink>(
                 State::Continuing(passed) => {
                     let access = Loading(profile);
                     match table.get_passed(&access, &mut sought.lookup, cursors, passed) {
-                        Ok(step) => sought.leave_table(step),
+                        Ok(step) => sought.leave_table(step, source.tables().rows()),
                         Err(error) => sought.state = State::Failed(error),
                     }
                     continue;

@@ -129,4 +129,8 @@ impl Sink for CopiedValue<'_> {
     fn length(&self) -> usize {
         self.range.len()
     }
+
+    fn with_value(&self, read: impl FnOnce(&[u8])) {
+        read(self.buffer.borrow().get(self.range.clone()).unwrap_or_default());
+    }
 }

@@ -1,8 +1,11 @@
 //! Construction of a table's filter.
 
+use std::sync::Arc;
+
 use tailwater_format::filter::BloomBuilder;
 
 use super::Format;
+use crate::block_cache::{BlockCache, GrowingCharge};
 use crate::prefix_extractor::PrefixExtractor;
 
 /// Collects the hashes of keys and prefixes, and builds a filter block.
@@ -13,6 +16,8 @@ pub(super) struct FilterBuilder {
     prefixes: Option<PrefixExtractor>,
     /// Whether the block is built twice and compared, to detect memory or CPU faults.
     checks: bool,
+    /// The memory of the hashes and of the filter block, if it is charged to a cache.
+    charge: Option<GrowingCharge>,
 }
 
 impl FilterBuilder {
@@ -24,7 +29,13 @@ impl FilterBuilder {
             whole_keys: format.options.whole_key_filtering,
             prefixes: format.prefix_extractor.clone(),
             checks: format.options.detect_filter_construct_corruption,
+            charge: None,
         })
+    }
+
+    /// Charges the memory of the filter, until it is finished, to this cache.
+    pub(super) fn charge_to(&mut self, cache: Arc<BlockCache>) {
+        self.charge = Some(GrowingCharge::new(cache));
     }
 
     /// Adds a user key, its prefix, or both.
@@ -36,6 +47,9 @@ impl FilterBuilder {
             (Some(prefix), false) => self.bloom.add(prefix),
             (None, true) => self.bloom.add(user_key),
             (None, false) => {}
+        }
+        if let Some(charge) = &mut self.charge {
+            charge.grow_to(self.bloom.num_entries() * size_of::<u64>());
         }
     }
 
@@ -51,6 +65,10 @@ impl FilterBuilder {
 
     /// Returns the filter block; `None` if building it twice gave different results.
     pub(super) fn finish(mut self) -> Option<Vec<u8>> {
+        let length = self.size_estimate();
+        if let Some(charge) = &mut self.charge {
+            charge.add(length);
+        }
         let again = self.checks.then(|| self.bloom.clone().finish());
         let block = self.bloom.finish();
         again.is_none_or(|again| again == block).then_some(block)

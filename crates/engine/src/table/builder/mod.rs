@@ -51,6 +51,7 @@ use tailwater_format::limits::{ENTRY_OVERHEAD, block_length_max};
 use tailwater_format::table::{BlockChecksum, Properties};
 use tailwater_io::stream::SequentialWriter;
 
+use crate::block_cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::handover::{TableHandover, Warmth};
 use crate::sequence_times::SequenceTimes;
@@ -141,6 +142,15 @@ impl Builder {
     #[must_use]
     pub fn without_filter(mut self) -> Self {
         self.filter = None;
+        self
+    }
+
+    /// Charges the memory of the filter, while it is built, to `cache`, if it is given.
+    #[must_use]
+    pub(crate) fn with_filter_charge(mut self, cache: Option<&Arc<BlockCache>>) -> Self {
+        if let Some((filter, cache)) = self.filter.as_mut().zip(cache) {
+            filter.charge_to(Arc::clone(cache));
+        }
         self
     }
 

@@ -22,8 +22,8 @@ use tailwater_format::{self as format, Comparator};
 use tailwater_io::IoMode;
 use tailwater_io::in_flight::ReadsInFlight;
 
-use crate::block_cache::{Block, BlockCache, BlockKind};
-use crate::cache::{Cached, Stage};
+use crate::block_cache::{Block, BlockCache, BlockKind, CacheCharges};
+use crate::cache::{Cached, Reservation, Stage};
 use crate::epoch::Guard;
 use crate::error::Error;
 use crate::handover::{Handover, HotRegions, Warmth};
@@ -55,6 +55,8 @@ pub(crate) struct TableContext {
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
     /// The block cache; `None` caches no blocks.
     pub(crate) block_cache: Option<Arc<BlockCache>>,
+    /// What is charged to the block cache in addition to its blocks.
+    pub(crate) charges: CacheCharges,
     /// Whether filters are used for lookups.
     pub(crate) uses_filters: bool,
     /// Whether a table's unique id is checked against the MANIFEST.
@@ -91,6 +93,7 @@ impl TableContext {
             comparator,
             prefix_extractor,
             block_cache: Some(Arc::new(BlockCache::new(PARTITION_CACHE))),
+            charges: CacheCharges::default(),
             uses_filters: true,
             verifies_unique_ids: true,
             meta_blocks: MetaBlockPlacement::WITH_TABLE,
@@ -181,6 +184,8 @@ pub(crate) struct TableReader {
     range_tombstones: Arc<FragmentedRangeTombstones>,
     /// The sequence number of all records of an ingested file. The records themselves store zeros.
     global_sequence: Option<Sequence>,
+    /// The memory of the open table, if it is charged to the block cache.
+    charge: Option<Reservation>,
     /// The file's share of the open-file budget of compactions; `None` if the file does not count
     /// against this budget.
     pub(super) permit: Option<OpenPermit>,

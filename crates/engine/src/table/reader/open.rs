@@ -15,8 +15,8 @@ use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
 use crate::block_cache::{Block, BlockKind};
-use crate::cache::Cached;
-use crate::error::{Error, Result};
+use crate::cache::{Cached, Reservation};
+use crate::error::{Error, ErrorKind, Result};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
 use crate::table::reader::index::prepare_index;
@@ -105,7 +105,7 @@ impl TableReader {
         let dictionary = opening.dictionary(&names)?;
         let index = opening.index(&names, &footer, &properties, &context)?;
         let filter = opening.filter(&names, &properties, &context)?;
-        Ok(Self {
+        let mut table = Self {
             context,
             cache_id: identity.cache_id,
             level: identity.level.unwrap_or(0),
@@ -119,9 +119,29 @@ impl TableReader {
             range_deletions: names.range_deletions,
             range_tombstones: Arc::new(range_tombstones),
             global_sequence,
+            charge: None,
             permit: None,
             hot_regions: None,
-        })
+        };
+        table.charge = table.charge_memory(purpose)?;
+        Ok(table)
+    }
+
+    /// Charges the memory of the table to the block cache, if the options say so.
+    ///
+    /// # Errors
+    /// Memory limit, if a cache with a strict capacity limit has no room for the table. A
+    /// compaction's reader is not charged then: compactions never fail for lack of room.
+    fn charge_memory(&self, purpose: Purpose) -> Result<Option<Reservation>> {
+        let Some(cache) = &self.context.charges.readers else { return Ok(None) };
+        if purpose == Purpose::CompactionRead {
+            return Ok(cache.blocks.charge_without_lock(self.memory()));
+        }
+        // The message is RocksDB's.
+        let message = "Can't allocate BlockBasedTableReader due to memory limit based on cache \
+                       capacity for memory allocation";
+        let charge = cache.blocks.charge(self.memory());
+        charge.map(Some).ok_or_else(|| Error::new(ErrorKind::MemoryLimit, message))
     }
 
     /// Calls `entry` with the internal start key and the end key of every range tombstone, as

@@ -16,6 +16,7 @@ macro_rules! effects {
     };
 }
 
+pub(crate) mod caches;
 pub(crate) mod database;
 pub(crate) mod io_modes;
 pub(crate) mod logs;

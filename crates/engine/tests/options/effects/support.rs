@@ -45,9 +45,19 @@ fn without_gaps(text: &str) -> String {
 
 /// Opens a new database on `disk` with these options.
 pub(super) fn try_open(disk: &SimStorage, text: &str) -> Result<Scene> {
+    try_open_with(disk, text, |_| ())
+}
+
+/// Like [`try_open`], with options that `change` changed.
+pub(super) fn try_open_with(
+    disk: &SimStorage,
+    text: &str,
+    change: impl FnOnce(&mut OpenOptions),
+) -> Result<Scene> {
     let statistics = Arc::new(Statistics::new());
     let mut options = options(disk, text);
     options.set_statistics(Arc::clone(&statistics));
+    change(&mut options);
     let db = Db::open(DB, &options)?;
     Ok(Scene { disk: disk.clone(), db, statistics })
 }
@@ -62,9 +72,14 @@ pub(super) fn open(text: &str) -> Scene {
 impl Scene {
     /// Closes the database and reopens it with other options.
     pub(super) fn reopen(self, text: &str) -> Self {
+        self.reopen_with(text, |_| ())
+    }
+
+    /// Like [`Self::reopen`], with options that `change` changed.
+    pub(super) fn reopen_with(self, text: &str, change: impl FnOnce(&mut OpenOptions)) -> Self {
         let disk = self.disk.clone();
         drop(self);
-        try_open(&disk, text).expect("the database again")
+        try_open_with(&disk, text, change).expect("the database again")
     }
 
     pub(super) fn family(&self) -> ColumnFamily {

@@ -387,6 +387,10 @@ impl TableReader {
 
     /// Parses the uncompressed bytes of the block at `handle`. Inserts the block into the cache if
     /// `profile` says so.
+    ///
+    /// # Errors
+    /// Memory limit, if a cache with a strict capacity limit has no room. A filter block is then
+    /// used without being cached, because no read of RocksDB fails for lack of a filter.
     pub(crate) fn keep(
         &self,
         handle: BlockHandle,
@@ -412,10 +416,15 @@ impl TableReader {
             Some(cache) => {
                 let charge = block.memory();
                 let priority = self.context.priority(kind);
-                let inserted = cache.blocks.insert(self.cache_key(handle), block, charge, priority);
+                let key = self.cache_key(handle);
+                let inserted = cache.blocks.insert_or_wait(key, block, charge, priority);
                 self.count_block(kind, matches!(inserted, Inserted::Present(_)));
                 if let Some(statistics) = &self.context.statistics {
                     count_insert(statistics, kind, &inserted);
+                }
+                let is_refused = matches!(inserted, Inserted::Standalone(_));
+                if is_refused && kind != BlockKind::Filter && cache.has_strict_capacity_limit() {
+                    return Err(Error::cache_full());
                 }
                 inserted.into_cached()
             }

@@ -1,6 +1,8 @@
 //! A point lookup in progress. It searches from the newest source to older ones, and holds the
 //! result so far.
 
+mod row;
+
 use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 use tailwater_format::limits::TooLong;
 use tailwater_format::{timed_value, wide_column};

@@ -1,6 +1,6 @@
 //! The background threads of a database.
 //!
-//! One thread flushes, some compact, and one cleans up. The flushing thread is woken when a
+//! Some threads flush, some compact, and one cleans up. A flushing thread is woken when a
 //! memtable is sealed, the compacting threads when tables were added or a compaction released its
 //! inputs, and the cleaning thread when there are files to remove. The threads end when the
 //! database is closed: a running flush is completed; a running compaction is cancelled, and its
@@ -34,7 +34,8 @@ use tailwater_io::sync::{Condvar, Mutex};
 use crate::error::{Error, ErrorKind, Result};
 use crate::stall::CompactionPressure;
 
-/// Maximum time for which the flushing and cleaning threads sleep without a request.
+/// Maximum time for which the first flushing thread and the cleaning thread sleep without a
+/// request.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// The requests to the background threads, the counts of work in progress, and whether the database
@@ -68,6 +69,8 @@ struct State {
     /// Whether the cleaning thread must close the database, because the thread that dropped the
     /// last handle cannot.
     abandoned: bool,
+    /// Maximum number of concurrent flushes.
+    flushes_max: usize,
     /// Maximum number of concurrent background compactions while compactions are behind. At other
     /// times, at most one runs.
     compactions_max: usize,
@@ -81,8 +84,8 @@ struct State {
     /// Number of operations on the database's files that run in users' threads. Compactions are not
     /// counted.
     works: usize,
-    /// Number of rounds of flushing that the flushing thread has completed, with or without an
-    /// error. In a round, the thread flushes the memtables that are due.
+    /// Number of rounds of flushing that have ended, with or without an error. In a round, a thread
+    /// flushes memtables that are due.
     rounds: u64,
 }
 
@@ -96,11 +99,11 @@ pub(crate) enum Cleaning {
     End,
 }
 
-/// The next task of the flushing thread.
+/// The next task of a flushing thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Flush,
-    /// No request arrived within [`IDLE`].
+    /// No request arrived within [`IDLE`]. Only the first thread gets this task.
     Idle,
     End,
 }
@@ -192,10 +195,12 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Sets how many background compactions may run concurrently at times when compactions are
-    /// behind. Compactions that are already running continue.
-    pub(crate) fn set_compactions_max(&self, compactions: usize) {
-        self.lock().compactions_max = compactions;
+    /// Sets how many flushes may run concurrently, and how many background compactions at times
+    /// when compactions are behind. Those that are already running continue.
+    pub(crate) fn set_limits(&self, flushes: usize, compactions: usize) {
+        let mut state = self.lock();
+        (state.flushes_max, state.compactions_max) = (flushes, compactions);
+        drop(state);
         self.wanted.notify_all();
     }
 
@@ -249,23 +254,30 @@ impl Background {
         &self.cancelling
     }
 
-    /// Waits for the next task of the flushing thread.
-    pub(crate) fn next_flush(&self) -> Task {
-        let idle_at = Instant::now() + IDLE;
+    /// Waits for the next task of flushing thread `number`, counted from 0.
+    pub(crate) fn next_flush(&self, number: usize) -> Task {
+        let idle_at = (number == 0).then(|| Instant::now() + IDLE);
         let mut state = self.lock();
         loop {
             if state.closing {
                 return Task::End;
             }
-            if std::mem::take(&mut state.flush_wanted) || self.flush_retries.take_ended_pause() {
+            let rests = number > 0 && number >= state.flushes_max;
+            let is_due = |state: &mut State| {
+                std::mem::take(&mut state.flush_wanted) || self.flush_retries.take_ended_pause()
+            };
+            if !rests && is_due(&mut state) {
                 return Task::Flush;
             }
-            let left = idle_at.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let until_idle = idle_at.map(|at| at.saturating_duration_since(Instant::now()));
+            if until_idle.is_some_and(|left| left.is_zero()) {
                 return Task::Idle;
             }
-            let pause = self.flush_retries.pause_left().map_or(left, |pause| pause.min(left));
-            state = self.wanted.wait_timeout(state, pause);
+            let until_retry = self.flush_retries.pause_left().filter(|_| !rests);
+            state = match until_idle.into_iter().chain(until_retry).min() {
+                Some(pause) => self.wanted.wait_timeout(state, pause),
+                None => self.wanted.wait(state),
+            };
         }
     }
 
@@ -450,7 +462,7 @@ mod tests {
     fn a_second_thread_compacts_only_when_compactions_are_behind() {
         let pressure = Arc::new(CompactionPressure::default());
         let background = Arc::new(Background::new(Arc::clone(&pressure), None));
-        background.set_compactions_max(2);
+        background.set_limits(1, 2);
         background.compact_soon();
         let first = background.next_compaction(0);
         assert!(first.is_some());
@@ -470,9 +482,28 @@ mod tests {
     }
 
     #[test]
+    fn a_second_thread_flushes_only_if_the_limit_allows_it() {
+        let background = Arc::new(Background::new(Arc::default(), None));
+        background.set_limits(1, 1);
+        let (done, is_done) = std::sync::mpsc::channel();
+        let of_second = Arc::clone(&background);
+        let second = thread::spawn("second", move || {
+            done.send(of_second.next_flush(1)).expect("somebody listens");
+        })
+        .expect("a thread");
+        background.flush_soon();
+        let rested = is_done.recv_timeout(Duration::from_millis(20));
+        assert!(rested.is_err(), "the second flushes although one flush may run");
+        background.set_limits(2, 1);
+        assert_eq!(is_done.recv().expect("the second has not panicked"), Task::Flush);
+        drop(second);
+        assert_eq!(background.next_flush(0), Task::Idle, "the request was taken");
+    }
+
+    #[test]
     fn another_thread_compacts_after_the_first_has_ended() {
         let background = Background::new(Arc::default(), None);
-        background.set_compactions_max(2);
+        background.set_limits(1, 2);
         background.compact_soon();
         drop(background.next_compaction(1));
         background.compact_soon();
@@ -482,14 +513,18 @@ mod tests {
     #[test]
     fn the_end_of_a_pause_wakes_the_threads() {
         let background = Background::new(Arc::default(), Some(0));
-        background.set_compactions_max(1);
+        background.set_limits(1, 1);
         let full = || Error::new(ErrorKind::NoSpace, "a full disk");
         for retries in [background.flush_retries(), background.compaction_retries()] {
             retries.failed(retries.begin(), [(0, full())]);
         }
-        assert_eq!(background.next_flush(), Task::Flush);
+        assert_eq!(background.next_flush(0), Task::Flush);
         assert!(background.next_compaction(0).is_some());
-        assert_eq!(background.next_flush(), Task::Idle, "nothing was tried, so nothing is retried");
+        assert_eq!(
+            background.next_flush(0),
+            Task::Idle,
+            "nothing was tried, so nothing is retried"
+        );
         background.close();
         assert!(background.next_compaction(0).is_none());
     }

@@ -282,14 +282,12 @@ impl ColumnFamily {
         self.inner.flush_requested.store(wanted, Ordering::Release);
     }
 
-    /// Whether sealed memtables should be flushed: there are at least
-    /// `min_write_buffer_number_to_merge`, or there is at least one and a flush was requested.
-    pub(crate) fn wants_flush(&self) -> bool {
-        let memory = self.memory();
-        let sealed = memory.sealed.len();
-        let enough = memory.settings.options.min_write_buffer_number_to_merge.max(1) as usize;
+    /// Whether sealed memtables should be flushed, if `waiting` of them wait for it: there are at
+    /// least `min_write_buffer_number_to_merge`, or at least one and a flush was requested.
+    pub(crate) fn wants_flush(&self, waiting: usize) -> bool {
+        let enough = self.options().min_write_buffer_number_to_merge.max(1) as usize;
         let requested = self.inner.flush_requested.load(Ordering::Acquire);
-        sealed >= enough || (sealed > 0 && requested)
+        waiting >= enough || (waiting > 0 && requested)
     }
 
     /// Whether the column family is compacted automatically. Only leveled compaction is
@@ -317,6 +315,13 @@ impl ColumnFamily {
     /// Returns the sealed memtables, the oldest first.
     pub(crate) fn sealed(&self) -> Vec<SealedMemTable> {
         self.memory().sealed.clone()
+    }
+
+    /// Whether the first of these memtables is the oldest sealed one, or there is none.
+    pub(crate) fn begins_with(&self, memtables: &[SealedMemTable]) -> bool {
+        let Some(first) = memtables.first() else { return true };
+        let memory = self.memory();
+        memory.sealed.first().is_some_and(|it| Arc::ptr_eq(&it.memtable, &first.memtable))
     }
 
     /// Whether any of these memtables is still sealed and not flushed.

@@ -111,6 +111,7 @@ impl Database {
         let threads = threads.lock().take();
         drop(threads);
         self.context.background.wait_for_all_work();
+        self.flushes.discard_written();
         let closed = panics::catch("closing", || {
             let written = self.write_last_options_file();
             let closed = self.close_logs();

@@ -106,10 +106,10 @@ impl Database {
     /// Begins a new log and flushes the memtables after a failure of the log. These are steps 3 to
     /// 5 of the module's description. Until they succeed, the log refuses all writes.
     fn leave_failed_log(&self, error: Error) -> Result<()> {
-        let flushing = self.flushes.flushing();
+        let paused = self.flushes.pause();
         let number =
             self.writes.logs().start_over(&self.context.numbers, self.context.published())?;
-        let left = self.flushes.flush_into_new_log(&flushing, number);
+        let left = self.flushes.flush_into_new_log(&paused, number);
         if left.is_err() {
             self.writes.logs().fail_unwritten(error);
         }

@@ -58,7 +58,7 @@ impl Writing {
             self.database
                 .context
                 .info_log
-                .warn(format_args!("not all compaction threads started: {error}"));
+                .warn(format_args!("not all background threads started: {error}"));
         }
         Ok(())
     }
@@ -68,13 +68,14 @@ impl Writing {
 /// to end before. If one of these threads itself drops this, it does not join itself.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
-    /// The flushing thread, and the cleaning thread, which removes obsolete files.
-    others: Vec<Thread>,
+    /// The cleaning thread, which removes obsolete files.
+    cleaning: Option<Thread>,
+    flushing: Vec<Thread>,
     compacting: Vec<Thread>,
 }
 
 impl Threads {
-    /// Starts a flushing thread, a cleaning thread, and several compacting threads.
+    /// Starts flushing threads, a cleaning thread, and compacting threads.
     ///
     /// # Errors
     /// Errors from starting a thread, with the thread's name. The threads that were started before
@@ -90,20 +91,30 @@ impl Threads {
     }
 
     fn start_all(&mut self, database: &Arc<Database>) -> Result<()> {
-        self.others.push(spawn("tailwater-flush", database, |database| database.run_flushes())?);
-        self.others.push(spawn("tailwater-clean", database, |database| database.run_cleaning())?);
+        let clean = |database: &Database| database.run_cleaning();
+        self.cleaning = Some(spawn("tailwater-clean", database, clean)?);
         self.grow(database)
     }
 
-    /// Starts more compaction threads, until their number equals the maximum number of concurrent
-    /// compactions. If this maximum was lowered, the surplus threads stay idle.
+    /// Starts more threads, until there is one for each flush and compaction that may run
+    /// concurrently. If these numbers were lowered, the surplus threads stay idle.
     ///
     /// # Errors
     /// Errors from starting a thread. The database continues with the threads that run.
     pub(super) fn grow(&mut self, database: &Arc<Database>) -> Result<()> {
-        let wanted = database.context.options.now().compactions_max();
-        database.context.background.set_compactions_max(wanted);
-        for number in self.compacting.len()..wanted {
+        let options = database.context.options.now();
+        let (flushes, compactions) = (options.flushes_max(), options.compactions_max());
+        database.context.background.set_limits(flushes, compactions);
+        for number in self.flushing.len()..flushes {
+            let name = match number {
+                0 => "tailwater-flush".to_owned(),
+                // Linux keeps at most 15 bytes of a thread's name.
+                _ => format!("tailwater-fl{number}"),
+            };
+            let thread = spawn(&name, database, move |database| database.run_flushes(number))?;
+            self.flushing.push(thread);
+        }
+        for number in self.compacting.len()..compactions {
             let name = format!("tailwater-comp{number}");
             let thread = spawn(&name, database, move |database| {
                 database.compactions.run_compactions(number)
@@ -128,13 +139,14 @@ fn spawn(
 }
 
 impl Database {
-    /// Runs the flushing thread's loop until the database is closed.
-    fn run_flushes(&self) {
+    /// Runs the loop of flushing thread `number`, counted from 0, until the database is closed. The
+    /// first one also does upkeep.
+    fn run_flushes(&self, number: usize) {
         // Registers this thread as one for which users wait: writers wait for flushes when
         // memtables are full.
         sync::serve_users();
         loop {
-            let task = self.context.background.next_flush();
+            let task = self.context.background.next_flush(number);
             if task == Task::End {
                 return;
             }
@@ -144,6 +156,9 @@ impl Database {
             let upkeep = || {
                 if task == Task::Flush {
                     self.compactions.compact_soon();
+                }
+                if number > 0 {
+                    return;
                 }
                 // If a lock was lost, the failure is latched.
                 let _ = self.context.check_locks();

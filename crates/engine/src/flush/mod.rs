@@ -9,20 +9,25 @@
 //! 3. With several column families, all logs but the current one are synced. The reason is that the
 //!    table may hold one part of a batch whose other part is in another family's memtable. A crash
 //!    must not keep only one of the two parts.
-//! 4. The table is opened. No other thread knows of it yet.
+//! 4. When the table is the next of its column family to be installed, it is opened. No other
+//!    thread knows of it yet.
 //! 5. The flush waits for its turn to install. It appends its edit to the MANIFEST: the new table,
 //!    and the logs that are no longer needed. With `atomic_flush` the edits of all families take
 //!    effect together.
 //! 6. Readers get the new version, and the memtables are released.
 //! 7. Logs that no family needs any more are removed or kept for recycling.
 //!
+//! Several flushes run at a time, also of one column family. [`jobs`] describes their order.
+//!
 //! # A crash
 //!
 //! Before the end of step 5 no MANIFEST names the table, and the next open removes it; the logs
-//! still hold everything. After step 5 the table is part of the database, and logs that were not
-//! removed are obsolete.
+//! still hold everything. So do they if another flush was installed meanwhile: it released no log
+//! with entries that are not in installed tables. After step 5 the table is part of the database,
+//! and logs that were not removed are obsolete.
 
 mod job;
+mod jobs;
 mod needed_wals;
 mod scheduler;
 mod table;

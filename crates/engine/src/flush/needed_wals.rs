@@ -10,23 +10,27 @@ impl FlushScheduler {
     /// Returns the number of the oldest log that will be needed when the column family `dropped`
     /// has been dropped.
     pub(crate) fn oldest_needed_log_without(&self, dropped: &ColumnFamily) -> u64 {
-        self.oldest_needed_log(&[], Some(dropped))
+        let current = self.logs.lock().current_number();
+        self.oldest_needed_log(current, &[], Some(dropped))
     }
 
     /// Returns the number of the oldest log that will be needed when the memtables of `flushed` are
     /// in tables and the column family `dropped`, if given, has been dropped.
+    ///
+    /// `current` is the number of the current log. It must be read before this call reads the
+    /// memtables: if a memtable is empty now, entries that are added to it later are in this log or
+    /// a later one.
     pub(super) fn oldest_needed_log(
         &self,
-        flushed: &[Flushed<'_>],
+        current: u64,
+        flushed: &[Flushed],
         dropped: Option<&ColumnFamily>,
     ) -> u64 {
-        // The number of the current log is read before the memtables. If a memtable is empty now,
-        // entries that are added to it later are in this log or a later one.
-        let mut oldest = self.logs.lock().current_number();
+        let mut oldest = current;
         let families = self.context.shared.family_set();
         let is_kept = |family: &&ColumnFamily| dropped.is_none_or(|it| it.id() != family.id());
         for family in families.iter().filter(is_kept) {
-            let in_tables = flushed.iter().find(|flushed| flushed.family.id() == family.id());
+            let in_tables = flushed.iter().find(|flushed| flushed.due.family.id() == family.id());
             for memtable in family.super_version().memtables() {
                 let is_flushed = in_tables.is_some_and(|flushed| flushed.holds(memtable));
                 if !is_flushed && !memtable.is_empty() {
@@ -40,6 +44,8 @@ impl FlushScheduler {
     /// Ensures that the next MANIFEST edit lists the existing logs, so that recovery notices if one
     /// of them is missing. Syncs the directory entries of the logs first.
     pub(crate) fn record_logs(&self) -> Result<()> {
+        // With several flushes, an older list could otherwise replace a newer one.
+        let _recording = self.recording_logs.lock();
         let (directory, logs) = {
             let logs = self.logs.lock();
             (logs.directory().to_owned(), logs.live_numbers())

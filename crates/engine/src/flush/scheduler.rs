@@ -1,12 +1,15 @@
-//! Schedules flushes. They run on the flush thread or, if background work is done inline, on the
+//! Schedules flushes. They run on the flush threads or, if background work is done inline, on the
 //! calling thread.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
 
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
 
+use super::job::FailedJob;
+use super::jobs::{Jobs, Paused};
 use crate::background::{Attempt, FailedPart};
 use crate::column_family::ColumnFamily;
 use crate::compaction::CompactionScheduler;
@@ -31,8 +34,9 @@ pub(crate) struct FlushScheduler {
     pub(super) buffers: Mutex<BufferPool>,
     /// Threads that write the full buffers of flushes; `None` if background work is done inline.
     pub(super) writers: Option<Arc<Workers>>,
-    /// Held during a flush.
-    flushing: Mutex<()>,
+    pub(super) jobs: Jobs,
+    /// Held while the list of existing logs is read and passed to the versions.
+    pub(super) recording_logs: Mutex<()>,
     /// Held while memtables of several column families are sealed, so that a flush takes all of
     /// these memtables or none.
     sealing: Mutex<()>,
@@ -49,8 +53,8 @@ impl FlushScheduler {
         compactions: Arc<CompactionScheduler>,
         writers: Option<Arc<Workers>>,
     ) -> Self {
-        let buffers = Mutex::new(table_buffers(context.options.fixed(), 1));
-        let (flushing, sealing) = (Mutex::default(), Mutex::default());
+        let options = context.options.fixed();
+        let buffers = Mutex::new(table_buffers(options, options.flushes_max()));
         Self {
             context,
             versions,
@@ -59,18 +63,19 @@ impl FlushScheduler {
             compactions,
             buffers,
             writers,
-            flushing,
-            sealing,
+            jobs: Jobs::default(),
+            recording_logs: Mutex::default(),
+            sealing: Mutex::default(),
         }
     }
 
     /// Replaces the pool of write buffers after options have changed. A running flush keeps its
     /// buffers.
     pub(crate) fn change_buffers(&self, options: &DbOptions) {
-        *self.buffers.lock() = table_buffers(options, 1);
+        *self.buffers.lock() = table_buffers(options, options.flushes_max());
     }
 
-    /// Flushes sealed memtables: on the flush thread, or on the calling thread if there is none.
+    /// Flushes sealed memtables: on a flush thread, or on the calling thread if there is none.
     pub(crate) fn flush_soon(&self) {
         if self.context.options.is_inline() {
             self.flush_here();
@@ -94,44 +99,97 @@ impl FlushScheduler {
         self.compactions.compact_soon();
     }
 
-    /// Flushes due memtables, and reports the outcome to waiting callers.
+    /// Flushes due memtables, one job after the other, until nothing is due. Reports the outcome of
+    /// each job to waiting callers.
     pub(crate) fn flush_round(&self) {
-        // If the work panicked, `round` has latched the error, and waiting callers get it.
-        let _ = self.context.round(FailedPart::Flush, "a flush", || self.flush_due());
-        self.context.background.round_ended();
-        // Frees the flushed memtables here, because new writes need their memory.
-        epoch::collect();
-        heavy::collect();
+        let mut failed = BTreeSet::new();
+        loop {
+            let next = || self.flush_next(&mut failed);
+            let flushed = self.context.round(FailedPart::Flush, "a flush", next);
+            self.context.background.round_ended();
+            // Frees the flushed memtables here, because new writes need their memory.
+            epoch::collect();
+            heavy::collect();
+            // If the work panicked, `round` has latched the error, and waiting callers get it.
+            if !flushed.unwrap_or(false) {
+                return;
+            }
+        }
     }
 
-    /// Flushes due memtables, except those whose flush waits for a retry.
-    fn flush_due(&self) {
+    /// Flushes what is due next, except column families whose flush waits for a retry or is in
+    /// `failed`. If the flush fails, adds its column families to `failed`. Returns whether anything
+    /// was due.
+    fn flush_next(&self, failed: &mut BTreeSet<u32>) -> bool {
         let retries = self.context.background.flush_retries();
         if self.context.errors.failure().is_some() {
             // The memtables are flushed when writes resume.
             retries.retain(|_| false);
-            return;
+            return false;
         }
         let attempt = retries.begin();
-        match self.flush_where(|family| retries.may_try(family.id())) {
-            Ok(failures) => self.retry_later(attempt, failures),
-            Err(error) => {
-                self.context.shared.activity.background_errors.add(1);
-                if self.context.errors.latched().is_none() {
-                    self.context.latch(self.failed_part(), &error);
-                }
+        let may_flush =
+            |family: &ColumnFamily| !failed.contains(&family.id()) && retries.may_try(family.id());
+        let job = self.jobs.begin(self.is_one_by_one(), |jobs| self.choose(jobs, may_flush));
+        let was_due = job.is_some();
+        if let Some(job) = job {
+            self.wake_another_thread();
+            if let Err(job) = self.run(job) {
+                failed.extend(job.families.iter().map(ColumnFamily::id));
+                self.job_failed(attempt, job);
             }
         }
         let families = self.context.shared.family_set();
         retries.retain(|id| families.by_id(id).is_some_and(|family| !family.sealed().is_empty()));
+        was_due
     }
 
-    /// Schedules the retry of flushes that lack space or file descriptors.
-    fn retry_later(&self, attempt: Attempt, failures: Vec<(ColumnFamily, Error)>) {
-        let Some((_, error)) = failures.first().cloned() else { return };
+    /// Whether only one flush may run at a time. If flushes are atomic, a flush includes all column
+    /// families; if they run on the threads that request them, they must have ended when the
+    /// request returns.
+    fn is_one_by_one(&self) -> bool {
+        self.context.options.fixed().atomic_flush || self.context.options.is_inline()
+    }
+
+    /// If more flushes are due, wakes another flush thread.
+    fn wake_another_thread(&self) {
+        if self.context.options.now().flushes_max() > 1 && self.is_any_pending() {
+            self.context.background.flush_soon();
+        }
+    }
+
+    fn is_any_pending(&self) -> bool {
+        let families = self.context.shared.family_set();
+        let jobs = self.jobs.lock();
+        families.iter().any(|family| jobs.is_due(family))
+    }
+
+    /// Requests a flush of the sealed memtables of a column family, however few they are, except
+    /// those whose flush has begun. Returns whether there are any. [`Self::flush_soon`] begins it.
+    pub(crate) fn request(&self, family: &ColumnFamily) -> bool {
+        let jobs = self.jobs.lock();
+        let waits = !jobs.unclaimed(family).is_empty();
+        family.request_flush(waits);
+        waits
+    }
+
+    /// Whether a flush of the column family is due.
+    pub(crate) fn is_pending(&self, family: &ColumnFamily) -> bool {
+        self.jobs.lock().is_due(family)
+    }
+
+    /// Schedules the retry of a job that failed. If it is not retried, latches the failure.
+    fn job_failed(&self, attempt: Attempt, job: FailedJob) {
+        let FailedJob { families, error } = job;
         self.context.shared.activity.background_errors.add(1);
-        let by_id = failures.into_iter().map(|(family, error)| (family.id(), error));
-        let pause = self.context.background.flush_retries().failed(attempt, by_id);
+        if !self.is_retried(&error) {
+            if self.context.errors.latched().is_none() {
+                self.context.latch(self.failed_part(), &error);
+            }
+            return;
+        }
+        let failures = families.into_iter().map(|family| (family.id(), error.clone()));
+        let pause = self.context.background.flush_retries().failed(attempt, failures);
         self.context.info_log.warn(format_args!(
             "a flush found no {} and will be retried in {pause:?}: {error}",
             error.lacking(),
@@ -175,9 +233,9 @@ impl FlushScheduler {
         }
     }
 
-    /// Takes the lock that is held during a flush, so that only one thread flushes at a time.
-    pub(crate) fn flushing(&self) -> MutexGuard<'_, ()> {
-        self.flushing.lock()
+    /// Pauses flushes until the result is dropped, and waits until none runs.
+    pub(crate) fn pause(&self) -> Paused<'_> {
+        self.jobs.pause()
     }
 
     /// Takes the lock under which memtables of several column families are sealed together.

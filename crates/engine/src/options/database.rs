@@ -122,8 +122,9 @@ option_table! {
         max_background_jobs: i32 = 2, Mutable, Honoured;
         /// Skips the flush when the database is closed, so that writes without a log are lost.
         avoid_flush_during_shutdown: bool = false, Mutable, Honoured;
-        /// Number of concurrent flushes; -1 derives it from `max_background_jobs`.
-        max_background_flushes: i32 = -1, Mutable, NoEffect("one thread flushes all column families in turn");
+        /// Number of concurrent flushes, 256 at most; -1 means a quarter of `max_background_jobs`,
+        /// or 1 if `max_background_compactions` is set.
+        max_background_flushes: i32 = -1, Mutable, Honoured;
         /// Write rate while writes are slowed down because compaction is behind, in bytes per
         /// second; 0 means 16 MiB.
         delayed_write_rate: u64 = 0, Mutable, Honoured;
@@ -137,8 +138,8 @@ option_table! {
         /// Number of bytes of a log written before writeback to the device is started; 0 leaves it
         /// to the system.
         wal_bytes_per_sync: u64 = 0, Mutable, Honoured;
-        /// Number of concurrent compactions if one does not keep up, 256 at most; -1 derives it
-        /// from `max_background_jobs`.
+        /// Number of concurrent compactions if one does not keep up, 256 at most; -1 means three
+        /// quarters of `max_background_jobs`, or 1 if `max_background_flushes` is set.
         max_background_compactions: i32 = -1, Mutable, Honoured;
         /// Total size of live logs above which the oldest data is flushed, in bytes; 0 derives it
         /// from the write buffers.
@@ -379,15 +380,31 @@ option_table! {
 
 impl DbOptions {
     /// Returns the maximum number of compactions that run concurrently when a single one does not
-    /// keep up. As in RocksDB, this is `max_background_compactions` if it is set, otherwise about
-    /// three quarters of `max_background_jobs`.
+    /// keep up.
     pub(crate) fn compactions_max(&self) -> usize {
-        let jobs = self.max_background_jobs;
-        let own = match self.max_background_compactions {
-            -1 => jobs.saturating_sub((jobs / 4).max(1)),
-            compactions => compactions,
-        };
-        usize::try_from(own).unwrap_or(0).clamp(1, THREADS_MAX)
+        self.job_limits().1
+    }
+
+    /// Returns the maximum number of flushes that run concurrently.
+    pub(crate) fn flushes_max(&self) -> usize {
+        self.job_limits().0
+    }
+
+    /// Returns the maximum numbers of concurrent flushes and compactions. If neither
+    /// `max_background_flushes` nor `max_background_compactions` is set, a quarter of
+    /// `max_background_jobs` flushes, and the others compact. Source: `DBImpl::GetBGJobLimits` in
+    /// `db/db_impl/db_impl_compaction_flush.cc`.
+    fn job_limits(&self) -> (usize, usize) {
+        let (flushes, compactions) =
+            match (self.max_background_flushes, self.max_background_compactions) {
+                (-1, -1) => {
+                    let flushes = (self.max_background_jobs / 4).max(1);
+                    (flushes, self.max_background_jobs.saturating_sub(flushes))
+                }
+                set => set,
+            };
+        let bounded = |count| usize::try_from(count).unwrap_or(0).clamp(1, THREADS_MAX);
+        (bounded(flushes), bounded(compactions))
     }
 
     /// Returns the number of threads for flushes and compactions.
@@ -403,5 +420,30 @@ impl DbOptions {
     /// Returns the size of one direct I/O request of a compaction or flush, in bytes.
     pub(crate) fn direct_request_size(&self) -> usize {
         self.tailwater.direct_request_size.min(DIRECT_REQUEST_MAX) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The figures of `DBImpl::GetBGJobLimits` in RocksDB.
+    #[test]
+    fn background_jobs_are_divided_as_in_rocksdb() {
+        let limits = |flushes, compactions, jobs| {
+            let options = DbOptions {
+                max_background_flushes: flushes,
+                max_background_compactions: compactions,
+                max_background_jobs: jobs,
+                ..DbOptions::default()
+            };
+            (options.flushes_max(), options.compactions_max())
+        };
+        let jobs = [0, 1, 2, 4, 7, 8, 16, i32::MAX].map(|jobs| limits(-1, -1, jobs));
+        let expected = [(1, 1), (1, 1), (1, 1), (1, 3), (1, 6), (2, 6), (4, 12)];
+        assert_eq!(jobs[..7], expected);
+        assert_eq!(jobs[7], (THREADS_MAX, THREADS_MAX));
+        assert_eq!([limits(3, -1, 16), limits(-1, 5, 16)], [(3, 1), (1, 5)]);
+        assert_eq!([limits(2, 4, 1), limits(0, 0, 8)], [(2, 4), (1, 1)]);
     }
 }

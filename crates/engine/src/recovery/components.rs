@@ -329,8 +329,7 @@ fn workers(options: &OpenOptions) -> Result<AheadWorkers> {
             .map_err(Error::no_thread),
     };
     Ok(AheadWorkers {
-        // A single thread, because only one flush runs at a time.
-        flush_writers: workers("tailwater-write", 1)?,
+        flush_writers: workers("tailwater-write", options.database().flushes_max())?,
         compaction_writers: workers("tailwater-compw", jobs)?,
         input_readers: workers("tailwater-compr", jobs)?,
     })

@@ -36,7 +36,9 @@ impl WritePath {
         let is_any_sealed = self.seal_only(leadership, families, Flush::InAnyCase)?;
         // A family may have memtables that were sealed earlier but were too few for a flush of
         // their own. This requests a flush of these memtables, too.
-        families.iter().for_each(|family| family.request_flush(!family.sealed().is_empty()));
+        for family in families {
+            self.flushes.request(family);
+        }
         let sealed: Vec<_> =
             families.iter().map(|&family| (family.clone(), family.sealed())).collect();
         // Sealing may also have sealed memtables of other families. They are flushed as well, but

@@ -23,10 +23,11 @@ const FAMILY: &str = "merge_operator=StringAppendOperator;write_buffer_size=6553
 
 /// Options of a database. One string of each inner list is chosen at random. In this and the
 /// following lists, an empty string leaves the options at their defaults.
-const OF_DATABASE: [&[&str]; 13] = [
+const OF_DATABASE: [&[&str]; 14] = [
     &["max_open_files=-1", "max_open_files=20"],
     &["max_background_jobs=1", "max_background_jobs=2", "max_background_jobs=4"],
     &["max_subcompactions=1", "max_subcompactions=2", "max_subcompactions=4"],
+    &["", "max_background_flushes=2", "max_background_flushes=4"],
     &["", "avoid_flush_during_recovery=true"],
     &["", "", "avoid_flush_during_shutdown=true"],
     &["", "", "atomic_flush=true"],

@@ -28,6 +28,8 @@ pub(crate) enum Call {
     SyncLog,
     /// A sync of a MANIFEST.
     SyncManifest,
+    /// A sync of a table that a flush writes.
+    SyncTable,
 }
 
 #[derive(Debug, Default)]
@@ -212,6 +214,7 @@ impl WriteFile for GatedFile {
         let fails = match purpose {
             Purpose::Wal => self.barrier.pass(Call::SyncLog),
             Purpose::Manifest => self.barrier.pass(Call::SyncManifest),
+            Purpose::FlushWrite => self.barrier.pass(Call::SyncTable),
             _ => false,
         };
         if fails {

@@ -42,6 +42,7 @@ mod recoveries;
 mod refusals;
 mod removals;
 mod retries;
+mod several_flushes;
 mod shortages;
 mod stalls;
 mod support;

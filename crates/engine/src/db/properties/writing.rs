@@ -19,7 +19,9 @@ impl Db {
                 _ => 0,
             },
             "num-running-flushes" => activity.running_flushes.get(),
-            "mem-table-flush-pending" => u64::from(family.wants_flush()),
+            "mem-table-flush-pending" => {
+                u64::from(self.database().is_ok_and(|database| database.flushes.is_pending(family)))
+            }
             "estimate-pending-compaction-bytes" => {
                 stall_conditions(family).pending_compaction_bytes
             }

@@ -169,11 +169,14 @@ effects! {
         }
     }
 
-    background_jobs_run_in_threads shows "max_background_jobs", "max_background_compactions" {
-        // The number in each name is the index of a compaction thread. No other test in this
-        // process starts enough compaction threads to reach these indexes.
+    background_jobs_run_in_threads shows
+        "max_background_jobs", "max_background_compactions", "max_background_flushes" {
+        // The number in each name is the index of a thread that compacts or flushes. No other test
+        // in this process starts enough such threads to reach these indexes.
         for (text, name) in [
             ("max_background_jobs=40", "tailwater-comp29"),
+            ("max_background_jobs=48", "tailwater-fl11"),
+            ("max_background_flushes=17", "tailwater-fl16"),
             ("max_background_jobs=2;max_background_compactions=24", "tailwater-comp23"),
         ] {
             let disk = SimStorage::new(1);

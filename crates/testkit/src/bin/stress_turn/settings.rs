@@ -14,9 +14,10 @@ use crate::text;
 
 /// Overrides of the options of the database. Each line is a list of alternatives, from which a
 /// round chooses one at random. An empty alternative overrides nothing.
-const OF_DATABASE: [&[&str]; 18] = [
+const OF_DATABASE: [&[&str]; 19] = [
     &["", "max_open_files=-1", "max_open_files=50"],
     &["", "max_background_jobs=1", "max_background_jobs=4"],
+    &["", "max_background_flushes=1", "max_background_flushes=4"],
     &["", "max_subcompactions=1", "max_subcompactions=4"],
     &["", "avoid_flush_during_recovery=true", "avoid_flush_during_recovery=false"],
     &["", "avoid_flush_during_shutdown=true", "avoid_flush_during_shutdown=false"],

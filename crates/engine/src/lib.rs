@@ -23,7 +23,7 @@
 //! | load data in bulk | [`SstFileWriter`], [`Db::ingest_external_file`] |
 //! | follow the writes of a database | [`Db::updates_since`], [`Updates`], [`batch`] |
 //! | choose the I/O mode of each purpose | [`options::TailwaterOptions`] |
-//! | share memory between databases | [`BlockCache`] |
+//! | share memory between databases | [`BlockCache`], [`WriteBufferManager`] |
 //! | observe | [`Statistics`], [`Db::property_value`] |
 //! | handle failures | [`Error`], [`ErrorKind`] |
 //! | verify or inspect files | [`verify`], [`inspect`] |
@@ -39,9 +39,9 @@
 //! [`CustomCompactionFilter`].
 //!
 //! Objects without a name are set with `OpenOptions::set_*`, and can be shared between databases:
-//! [`BlockCache`], [`RateLimiter`], [`Statistics`], [`Clock`]. A filter policy has neither form:
-//! filters must be readable by RocksDB, so the option string `filter_policy` selects a built-in
-//! one.
+//! [`BlockCache`], [`WriteBufferManager`], [`RateLimiter`], [`Statistics`], [`Clock`]. A filter
+//! policy has neither form: filters must be readable by RocksDB, so the option string
+//! `filter_policy` selects a built-in one.
 
 #![deny(missing_docs)]
 
@@ -94,6 +94,7 @@ pub mod verify;
 mod version;
 mod wal;
 mod write;
+mod write_buffer_manager;
 
 pub use block_cache::BlockCache;
 pub use column_family::ColumnFamily;
@@ -141,3 +142,4 @@ pub use tailwater_io::pace::RateLimiter;
 pub use tailwater_io::sizing::AutoSizes;
 pub use wal::Updates;
 pub use write::WriteOptions;
+pub use write_buffer_manager::WriteBufferManager;

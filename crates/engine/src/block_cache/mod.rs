@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use tailwater_io::kernel::{Memory, System};
 
 use self::sizing::Tuner;
-use crate::cache::{AutoSizes, Cache, Key, Priority, SLOT_MIN, Slabs};
+use crate::cache::{AutoSizes, Cache, Key, Priority, Reservation, SLOT_MIN, Slabs};
 
 /// Memory limit per shard of a self-sizing cache, in bytes.
 const SHARD_BYTES: u64 = 16 << 20;
@@ -197,6 +197,12 @@ impl BlockCache {
     /// Releases `bytes` reserved for staged blocks.
     pub(crate) fn release_staging(&self, bytes: usize) {
         self.staged_bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    /// Takes `bytes` of the capacity, until the result is dropped, evicting blocks if needed.
+    /// Returns `None` if too many blocks are in use.
+    pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
+        self.blocks.reserve(bytes)
     }
 
     /// Returns the cache's capacity, in bytes.

@@ -20,6 +20,7 @@ use std::sync::{Arc, MutexGuard, Weak};
 use tailwater_format::Comparator;
 use tailwater_format::batch::AsColumnFamilyId;
 use tailwater_format::file_name::FileKind;
+use tailwater_format::key::Sequence;
 use tailwater_io::sync::Mutex;
 
 use crate::epoch::{Closing, FullEpochCell};
@@ -29,6 +30,7 @@ use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::stats::FamilyStatistics;
 use crate::version::Version;
+use crate::write_buffer_manager::WriteBufferManager;
 
 /// An open column family. Clones are handles to the same column family.
 ///
@@ -79,6 +81,8 @@ struct Inner {
     /// Whether sealed memtables must be flushed even if they are fewer than the option
     /// `min_write_buffer_number_to_merge`.
     flush_requested: AtomicBool,
+    /// Counts the memory of the memtables, if the database has one.
+    write_buffer_manager: Option<Arc<WriteBufferManager>>,
     #[expect(dead_code, reason = "the last field, so that it is dropped after the others")]
     closing: Closing,
 }
@@ -111,11 +115,14 @@ pub(crate) struct SealedMemTable {
 }
 
 /// Creates an empty memtable. It records which entries users read if flushes keep those entries in
-/// the caches.
-fn new_memtable(settings: &FamilySettings) -> Arc<MemTable> {
+/// the caches. `manager` counts its memory.
+fn new_memtable(
+    settings: &FamilySettings,
+    manager: Option<&Arc<WriteBufferManager>>,
+) -> Arc<MemTable> {
     let tables = &settings.readers.tables;
-    let memtable = MemTable::new(tables.comparator().clone());
-    let memtable = Arc::new(memtable.with_filter(settings.memtable_filter.as_ref()));
+    let filter = settings.memtable_filter.as_ref();
+    let memtable = Arc::new(MemTable::new(tables.comparator().clone(), filter, manager));
     let handover = &tables.context().handover;
     if handover.as_ref().is_some_and(|handover| handover.shares.flushes) {
         memtable.track_reads();
@@ -125,6 +132,7 @@ fn new_memtable(settings: &FamilySettings) -> Arc<MemTable> {
 
 impl ColumnFamily {
     /// Creates a column family with an empty active memtable and the tables of `version`.
+    /// `write_buffer_manager` counts the memory of its memtables.
     pub(crate) fn new(
         opening: OpeningId,
         id: u32,
@@ -132,12 +140,13 @@ impl ColumnFamily {
         options: ColumnFamilyOptions,
         readers: Arc<FamilyReaders>,
         version: Arc<Version>,
+        write_buffer_manager: Option<Arc<WriteBufferManager>>,
     ) -> Self {
         let comparator = readers.tables.comparator().clone();
         let takes_writes = !options.disallow_memtable_writes;
         let merges = matches!(readers.merge_operator, FamilyMergeOperator::Known(_));
         let settings = Arc::new(FamilySettings::new(options, readers));
-        let active = new_memtable(&settings);
+        let active = new_memtable(&settings, write_buffer_manager.as_ref());
         let statistics = FamilyStatistics::new(version.levels().len());
         let memory = Memory::new(active, version, settings);
         let current = FullEpochCell::new(Arc::new(memory.super_version()));
@@ -155,6 +164,7 @@ impl ColumnFamily {
                 statistics,
                 dropped: AtomicBool::new(false),
                 flush_requested: AtomicBool::new(false),
+                write_buffer_manager,
                 closing: Closing,
             }),
         }
@@ -333,27 +343,31 @@ impl ColumnFamily {
     }
 
     /// Seals the active memtable and begins another. The entries of the new memtable will be in log
-    /// `next_log_number` and later logs. Only the leader of the write queue may call this.
-    pub(crate) fn seal(&self, next_log_number: u64) {
+    /// `next_log_number` and later logs, and have sequence numbers higher than `sequence`. Only the
+    /// leader of the write queue may call this.
+    pub(crate) fn seal(&self, next_log_number: u64, sequence: Sequence) {
         let next = self.new_memtable();
-        next.set_earliest_log_number(next_log_number);
+        next.begin_at(next_log_number, sequence);
         let mut memory = self.memory();
         let memtable = std::mem::replace(&mut memory.active, next);
+        memtable.seal();
         memory.sealed.push(SealedMemTable { memtable, next_log_number });
         self.publish(&mut memory);
     }
 
     fn new_memtable(&self) -> Arc<MemTable> {
-        new_memtable(&self.settings())
+        new_memtable(&self.settings(), self.inner.write_buffer_manager.as_ref())
     }
 
     /// Replaces all memtables with an empty one, and installs `version`. The tables of `version`
-    /// must hold everything that was in the memtables.
-    pub(crate) fn begin_anew(&self, version: Arc<Version>, log_number: u64) {
+    /// must hold everything that was in the memtables. The new memtable begins at `log_number` and
+    /// `sequence`, as described at [`MemTable::begin_at`].
+    pub(crate) fn begin_anew(&self, version: Arc<Version>, log_number: u64, sequence: Sequence) {
         let active = self.new_memtable();
-        active.set_earliest_log_number(log_number);
+        active.begin_at(log_number, sequence);
         let mut memory = self.memory();
         let last = std::mem::replace(&mut memory.active, active);
+        last.seal();
         memory.release(&last);
         for sealed in std::mem::take(&mut memory.sealed) {
             memory.release(&sealed.memtable);

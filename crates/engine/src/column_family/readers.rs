@@ -21,6 +21,7 @@ use crate::stall::CompactionPressure;
 use crate::stats::ReaderMemory;
 use crate::stats::slow_reads::SlowReads;
 use crate::table::{OpenBudget, RowCache, TableCache, TableContext};
+use crate::write_buffer_manager::WriteBufferManager;
 
 /// The resources that all reads of a column family share. They do not depend on the version or the
 /// memtables that a read uses.
@@ -60,6 +61,8 @@ pub(crate) struct ReaderFactory {
     pub(crate) generations: Arc<Generations>,
     /// The compaction pressure, which limits warm handover.
     pub(crate) pressure: Arc<CompactionPressure>,
+    /// Counts and limits the memory of the memtables; `None` if the options do not limit it.
+    pub(crate) write_buffer_manager: Option<Arc<WriteBufferManager>>,
 }
 
 impl ReaderFactory {
@@ -83,6 +86,7 @@ impl ReaderFactory {
             open_files: OpenFiles::new(options.descriptor_budget(), max_open_files),
             generations: Arc::new(Generations::new(memory_bytes())),
             pressure: Arc::default(),
+            write_buffer_manager: options.write_buffer_manager(),
         }
     }
 

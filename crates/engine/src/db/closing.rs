@@ -99,7 +99,7 @@ impl Database {
         let _own = WorkingThread::begin(self.context.shared.opening);
         let locks = self.locks.lock().take();
         self.context.errors.begin_closing();
-        self.context.stall.wake();
+        self.writes.wake_waiting();
         // Catches a panic, so that the steps below run in any case: the threads end and the locks
         // are released.
         let flushed = panics::catch("closing", || self.end_writes());

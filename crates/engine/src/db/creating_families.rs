@@ -237,7 +237,8 @@ impl Database {
         let readers = Arc::new(self.context.readers.readers(options, &name, &comparator));
         let (opening, effective) = (self.context.shared.opening, both.effective.clone());
         let version = Arc::new(Version::with_levels(effective.num_levels as usize));
-        let family = ColumnFamily::new(opening, id, name, effective, readers, version);
+        let manager = self.context.readers.write_buffer_manager.clone();
+        let family = ColumnFamily::new(opening, id, name, effective, readers, version, manager);
         NewFamily { family, options: both, addition }
     }
 
@@ -252,7 +253,7 @@ impl Database {
         let (edits, installation) = (edits.collect(), self.versions.begin_installation());
         let mut installed = self.context.write_edits(installation, edits, &[])?.install();
         for NewFamily { family, addition, .. } in new {
-            family.active().set_earliest_log_number(log_number);
+            family.active().begin_at(log_number, self.context.published());
             let version = Arc::clone(family.super_version().version());
             let version = FamilyVersion {
                 name: family.name().to_owned(),

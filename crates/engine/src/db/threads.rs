@@ -185,6 +185,12 @@ impl Database {
         }
     }
 
+    /// Flushes memtables if the writers of other databases wait for their memory.
+    fn relieve_others(&self) {
+        // If this fails, the failure is latched, or a later call tries again.
+        let _ = self.writes.relieve_others();
+    }
+
     /// Resumes writes after a shortage, if possible. Then removes the logs that no follower needs
     /// any more, frees retired memory, writes an outdated OPTIONS file, and removes the obsolete
     /// files that nobody uses, with a pause after each.
@@ -193,12 +199,14 @@ impl Database {
         // until the leader of the write queue gives up the lead, and the leader may be waiting for
         // a flush.
         self.resume_after_shortage();
+        self.relieve_others();
         self.flushes.release_followed_logs();
         epoch::collect();
         heavy::collect();
         self.update_options_file_at_rest();
         let rest = |pause| {
             self.context.background.sleep(pause);
+            self.relieve_others();
             // There may be very many obsolete files.
             self.update_options_file_at_rest();
         };

@@ -94,12 +94,12 @@ impl FlushScheduler {
         // Their memtables are flushed again, together with all others.
         self.discard_written();
         let families = self.context.shared.family_set();
-        let sealing = self.sealing();
+        let (sealing, sequence) = (self.sealing(), self.context.published());
         for family in families.iter() {
             if family.active().is_empty() {
-                family.active().set_earliest_log_number(number)
+                family.active().begin_at(number, sequence)
             } else {
-                family.seal(number)
+                family.seal(number, sequence)
             }
             family.request_flush(true);
         }

@@ -163,6 +163,11 @@ impl State {
         held.any(|held| Arc::ptr_eq(&held.memtable, memtable))
     }
 
+    /// Whether any memtable of the column family belongs to a job.
+    pub(super) fn flushes(&self, family: &ColumnFamily) -> bool {
+        self.jobs.iter().flat_map(|job| &*job.due).any(|due| due.family.is_same(family))
+    }
+
     /// Whether a flush of the column family should begin.
     pub(super) fn is_due(&self, family: &ColumnFamily) -> bool {
         family.wants_flush(self.unclaimed(family).len())

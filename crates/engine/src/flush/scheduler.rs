@@ -178,6 +178,12 @@ impl FlushScheduler {
         self.jobs.lock().is_due(family)
     }
 
+    /// Whether a flush of the column family is due or in progress.
+    pub(crate) fn is_pending_or_running(&self, family: &ColumnFamily) -> bool {
+        let jobs = self.jobs.lock();
+        jobs.flushes(family) || jobs.is_due(family)
+    }
+
     /// Schedules the retry of a job that failed. If it is not retried, latches the failure.
     fn job_failed(&self, attempt: Attempt, job: FailedJob) {
         let FailedJob { families, error } = job;

@@ -45,6 +45,7 @@ use tailwater_io::thread::ordinal;
 
 use crate::epoch::heavy;
 use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
+use crate::write_buffer_manager::{MemTableCharge, WriteBufferManager};
 use counters::{Entry, LiveCounters};
 use filter::Filter;
 use read_keys::ReadKeys;
@@ -100,10 +101,14 @@ pub(crate) struct MemTable {
     /// The counters of range deletions, and of inserts that found their writer slot taken.
     shared_counters: LiveCounters,
     earliest_log_number: AtomicU64,
+    /// The last sequence number before the memtable began.
+    creation_sequence: AtomicU64,
     /// The time when the oldest entry was written, in seconds since 1970; 0 if not set.
     oldest_key_time_s: AtomicU64,
     /// The keys that users have read; unset if reads are not tracked.
     read_keys: OnceLock<ReadKeys>,
+    /// Counts the memory for a write buffer manager, if there is one.
+    charge: Option<Arc<MemTableCharge>>,
 }
 
 impl Drop for MemTable {
@@ -112,31 +117,38 @@ impl Drop for MemTable {
     fn drop(&mut self) {
         if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
             let tombstones = std::mem::take(&mut self.tombstones);
-            heavy::drop_elsewhere((tombstones, self.read_keys.take()));
+            // The charge is dropped last: it counts the memory until it is freed.
+            heavy::drop_elsewhere((tombstones, self.read_keys.take(), self.charge.take()));
         }
     }
 }
 
 impl MemTable {
-    /// Creates an empty memtable. It takes a few kilobytes.
-    pub(crate) fn new(comparator: Comparator) -> Self {
+    /// Creates an empty memtable, with a filter if given. It takes a few kilobytes, and the size of
+    /// the filter. `manager` counts its memory, except that for tracking which keys are read.
+    pub(crate) fn new(
+        comparator: Comparator,
+        filter: Option<&FilterSettings>,
+        manager: Option<&Arc<WriteBufferManager>>,
+    ) -> Self {
         let slots = slot_count();
+        let filter = filter.map(Filter::new);
+        let charge = manager.map(|manager| Arc::new(MemTableCharge::new(Arc::clone(manager))));
+        if let Some(charge) = &charge {
+            charge.add(slots * size_of::<WriterSlot>() + filter.as_ref().map_or(0, Filter::bytes));
+        }
         Self {
-            list: SkipList::new(comparator, slots),
-            filter: None,
+            list: SkipList::new(comparator, slots, charge.clone()),
+            filter,
             tombstones: Tombstones::default(),
             slots: std::iter::repeat_with(WriterSlot::default).take(slots).collect(),
             shared_counters: LiveCounters::default(),
             earliest_log_number: AtomicU64::new(0),
+            creation_sequence: AtomicU64::new(0),
             oldest_key_time_s: AtomicU64::new(0),
             read_keys: OnceLock::new(),
+            charge,
         }
-    }
-
-    /// Adds a filter of keys to an empty memtable.
-    pub(crate) fn with_filter(mut self, settings: Option<&FilterSettings>) -> Self {
-        self.filter = settings.map(Filter::new);
-        self
     }
 
     /// Starts to track which keys users read.
@@ -224,8 +236,19 @@ impl MemTable {
         if !self.tombstones.add(self.comparator(), tombstone) {
             return Err(Error::Duplicate);
         }
+        if let Some(charge) = &self.charge {
+            charge.add_tombstones(self.tombstones.memory_usage());
+        }
         self.shared_counters.record_shared(entry);
         Ok(())
+    }
+
+    /// Notes that the memtable accepts no more entries: a write buffer manager no longer counts it
+    /// among the memtables that do.
+    pub(crate) fn seal(&self) {
+        if let Some(charge) = &self.charge {
+            charge.seal();
+        }
     }
 
     /// Returns the versions of a user key whose sequence number is at most `snapshot`, newest
@@ -320,10 +343,16 @@ impl MemTable {
         self.oldest_key_time_s.store(time_s, Ordering::Relaxed);
     }
 
-    /// Sets the number of the oldest WAL that holds entries of this memtable.
-    #[inline]
-    pub(crate) fn set_earliest_log_number(&self, number: u64) {
-        self.earliest_log_number.store(number, Ordering::Relaxed);
+    /// Returns the last sequence number before the memtable began; 0 if not set.
+    pub(crate) fn creation_sequence(&self) -> Sequence {
+        self.creation_sequence.load(Ordering::Relaxed)
+    }
+
+    /// Sets where the memtable begins: its entries are in WAL `log_number` and later ones, and have
+    /// higher sequence numbers than `sequence`.
+    pub(crate) fn begin_at(&self, log_number: u64, sequence: Sequence) {
+        self.earliest_log_number.store(log_number, Ordering::Relaxed);
+        self.creation_sequence.store(sequence, Ordering::Relaxed);
     }
 }
 

@@ -38,6 +38,7 @@ use crate::options::{
 };
 use crate::prefix_extractor::PrefixExtractor;
 use crate::stats::Statistics;
+use crate::write_buffer_manager::WriteBufferManager;
 
 /// Everything that [`Db::open`](crate::Db::open) takes: the options of the database and of its
 /// column families, and the user's objects (comparators, merge operators, caches) that an option
@@ -111,6 +112,7 @@ pub struct OpenOptions {
     compaction_filters: Vec<CompactionFilter>,
     block_cache: Option<Arc<BlockCache>>,
     row_cache: Option<Arc<BlockCache>>,
+    write_buffer_manager: Option<Arc<WriteBufferManager>>,
     clock: Arc<dyn Clock>,
     rate_limiter: Option<Arc<RateLimiter>>,
     statistics: Option<Arc<Statistics>>,
@@ -168,6 +170,7 @@ impl OpenOptions {
             compaction_filters: Vec::new(),
             block_cache: None,
             row_cache: None,
+            write_buffer_manager: None,
             clock: Arc::new(SystemClock),
             rate_limiter: None,
             statistics: None,
@@ -335,6 +338,13 @@ impl OpenOptions {
     /// Returns the row cache, if there is one.
     pub(crate) fn row_cache(&self) -> Option<&Arc<BlockCache>> {
         self.row_cache.as_ref()
+    }
+
+    /// Sets the limit of the memory of memtables, which several databases may share. It takes
+    /// precedence over the option `db_write_buffer_size`.
+    pub fn set_write_buffer_manager(&mut self, manager: Arc<WriteBufferManager>) -> &mut Self {
+        self.write_buffer_manager = Some(manager);
+        self
     }
 
     /// Replaces the storage.

@@ -18,6 +18,7 @@ use crate::options::{
 };
 use crate::prefix_extractor::PrefixExtractor;
 use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
+use crate::write_buffer_manager::WriteBufferManager;
 
 use super::OpenOptions;
 
@@ -213,6 +214,20 @@ impl OpenOptions {
             options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
             options::PrefixExtractor::Custom(name) => self.find_prefix_extractor(name),
         }
+    }
+
+    /// Returns what limits the memory of the memtables: the write buffer manager of the user or, if
+    /// the option `db_write_buffer_size` is set, a new one of this database. Returns `None` if
+    /// there is no limit.
+    pub(crate) fn write_buffer_manager(&self) -> Option<Arc<WriteBufferManager>> {
+        let size = self.database.db_write_buffer_size;
+        let own = || Arc::new(WriteBufferManager::new(size as usize, false));
+        self.write_buffer_manager.clone().or_else(|| (size > 0).then(own))
+    }
+
+    /// Returns the limit of the user's write buffer manager, in bytes; 0 if there is none.
+    pub(crate) fn shared_write_buffer_limit(&self) -> u64 {
+        self.write_buffer_manager.as_ref().map_or(0, |manager| manager.buffer_size() as u64)
     }
 
     /// Returns the block cache that column families share, if their options do not give them a

@@ -49,7 +49,7 @@ impl Recovered {
         // Applying an edit, even an empty one, also writes to the MANIFEST which logs exist.
         self.apply_recovered(vec![VersionEdit::default()])?;
         for family in self.context.shared.family_set().iter() {
-            family.active().set_earliest_log_number(oldest_log);
+            family.active().begin_at(oldest_log, 0);
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Recovered {
                 .get(&family.id())
                 .map(|known| Arc::clone(&known.version));
             let version = version.ok_or_else(|| Error::lost_version(family.name()))?;
-            family.begin_anew(version, number);
+            family.begin_anew(version, number, self.context.published());
         }
         if tables > 0 {
             self.context.info_log.info(format_args!("the logs were flushed to {tables} tables"));

@@ -57,7 +57,8 @@ impl FilesFound {
         for (found, readers) in found.into_iter().zip(readers) {
             let FoundFamily { id, name, options: set, version, log_number, .. } = found;
             let FoundFamily { cursors, recorded_options, .. } = found;
-            let family = ColumnFamily::new(opening, id, name, set, readers, version);
+            let manager = factory.write_buffer_manager.clone();
+            let family = ColumnFamily::new(opening, id, name, set, readers, version, manager);
             targets.insert(
                 id,
                 ReplayFamily {

@@ -62,6 +62,8 @@ pub(crate) struct Activity {
     pub(crate) writes_with_wal: Counter,
     /// Time that writers waited because writes were slowed down or stopped, in microseconds.
     pub(crate) stall_micros: Counter,
+    /// Number of write groups that a write buffer manager stopped.
+    pub(crate) write_buffer_manager_stops: Counter,
     /// Number of attempts at flushes and compactions in the background that failed.
     pub(crate) background_errors: Counter,
     /// Number of flushes that are in progress.
@@ -89,6 +91,7 @@ pub(crate) struct Done {
     pub(crate) writes_by_self: u64,
     pub(crate) writes_with_wal: u64,
     pub(crate) stall_micros: u64,
+    pub(crate) write_buffer_manager_stops: u64,
 }
 
 impl Activity {
@@ -106,6 +109,7 @@ impl Activity {
             writes_by_self: Counter::default(),
             writes_with_wal: Counter::default(),
             stall_micros: Counter::default(),
+            write_buffer_manager_stops: Counter::default(),
             background_errors: Counter::default(),
             running_flushes: Counter::default(),
             dumps: Mutex::new(Dumps { last_ns: opened_ns, at_last: Done::default() }),
@@ -134,6 +138,7 @@ impl Activity {
             writes_by_self: self.writes_by_self.get(),
             writes_with_wal: self.writes_with_wal.get(),
             stall_micros: self.stall_micros.get(),
+            write_buffer_manager_stops: self.write_buffer_manager_stops.get(),
         }
     }
 

@@ -18,28 +18,6 @@ pub(super) enum Flush {
 }
 
 impl WritePath {
-    /// Seals the largest memtable when all memtables together have reached 7/8 of
-    /// `db_write_buffer_size`.
-    pub(super) fn bound_memtables(&self, leadership: &Leadership<'_>) -> Result<()> {
-        let bound = self.context.options.fixed().db_write_buffer_size;
-        if bound == 0 {
-            return Ok(());
-        }
-        let families = self.context.shared.family_set();
-        let sizes = || families.iter().map(|family| (family.active().memory_usage(), family));
-        let total: usize = sizes().map(|(bytes, _)| bytes).sum();
-        // As in RocksDB, the remaining eighth is left for memtables that are being flushed.
-        if (total as u64) < bound / 8 * 7 {
-            return Ok(());
-        }
-        match sizes().max_by_key(|(bytes, _)| *bytes) {
-            Some((_, largest)) if !largest.active().is_empty() => {
-                self.seal(leadership, &[largest], Flush::InAnyCase)
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Seals the memtables of the column families that `is_due` selects, or of all families if
     /// flushes are atomic.
     pub(super) fn seal_where(
@@ -91,7 +69,7 @@ impl WritePath {
         self.sample_write_times_if_due();
         let sealing = self.flushes.sealing();
         for family in &due {
-            family.seal(next_log);
+            family.seal(next_log, self.context.published());
             if flush == Flush::InAnyCase {
                 // The flush is requested after the memtable is sealed. A flush that is running
                 // clears the request when it takes sealed memtables, and could otherwise do so

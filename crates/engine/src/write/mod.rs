@@ -36,6 +36,7 @@
 mod commit;
 mod counts;
 mod flush_request;
+mod memory;
 mod memtables;
 mod options;
 mod path;

@@ -20,12 +20,13 @@ use crate::write::queue::{Leadership, Queue};
 
 /// Maximum time that a stopped write waits if only a manual compaction can resume writes. After
 /// this time the write fails.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The write path of a database. Its methods are in
 ///
 /// - `commit`: writing a batch
 /// - `memtables`, `flush_request`: sealing memtables, and waiting for their flush
+/// - `memory`: the limit of the memory of memtables
 /// - `wal_switch`: switching and flushing logs
 /// - `counts`: statistics
 pub(crate) struct WritePath {
@@ -89,6 +90,14 @@ impl WritePath {
         self.has_unlogged.load(Ordering::Relaxed)
     }
 
+    /// Wakes waiting writers, so that they notice that the database fails or is being closed.
+    pub(crate) fn wake_waiting(&self) {
+        self.context.stall.wake();
+        if let Some(manager) = &self.context.readers.write_buffer_manager {
+            manager.wake();
+        }
+    }
+
     /// Makes the next leader check whether memtables are full.
     pub(crate) fn recheck_memtables(&self) {
         self.has_full_memtable.store(true, Ordering::Relaxed);
@@ -127,12 +136,15 @@ impl WritePath {
     ) -> Result<()> {
         self.context.errors.check()?;
         self.context.check_locks_if_due()?;
+        let manager = self.manager_near_limit();
+        if let Some(manager) = manager {
+            self.flush_for_memory(leadership, manager)?;
+        }
         // If sealing the full memtables fails, the flag is set again, because they are still full.
         if self.has_full_memtable.swap(false, Ordering::Relaxed) {
             let sealed = self.seal_where(leadership, ColumnFamily::is_full, Flush::WhenEnough);
             sealed.inspect_err(|_| self.has_full_memtable.store(true, Ordering::Relaxed))?;
         }
-        self.bound_memtables(leadership)?;
         if self.has_full_logs.swap(false, Ordering::Relaxed) {
             let bounded = self.bound_logs(leadership);
             bounded.inspect_err(|_| self.has_full_logs.store(true, Ordering::Relaxed))?;
@@ -150,9 +162,13 @@ impl WritePath {
             self.context.stall.wait(refuse, bytes, no_slowdown, check)
         };
         if self.context.stall.is_stalled() && !no_slowdown {
-            self.count_stall(wait)
+            self.count_stall(wait)?;
         } else {
-            wait()
+            wait()?;
+        }
+        match manager {
+            Some(manager) => self.wait_for_memory(leadership, manager, options),
+            None => Ok(()),
         }
     }
 

@@ -41,7 +41,11 @@ pub(crate) fn wal_options<'a>(
             .next_multiple_of(ALIGNMENT as u64),
         recycle: database.recycle_log_file_num as usize,
         compressed: database.wal_compression == CompressionType::Zstd,
-        preallocate: if database.allow_fallocate { preallocation(database, largest) } else { 0 },
+        preallocate: if database.allow_fallocate {
+            preallocation(database, options.shared_write_buffer_limit(), largest)
+        } else {
+            0
+        },
         bytes_per_sync: database.wal_bytes_per_sync,
         max_bytes,
         max_buffered: database.writable_file_max_buffer_size as usize,
@@ -56,11 +60,13 @@ pub(crate) fn wal_options<'a>(
 }
 
 /// Returns the number of bytes to reserve for a log, where `write_buffer_size` is the size of the
-/// largest memtable in bytes. Reserves a tenth more than this size, since a log is somewhat longer
-/// than its keys and values, but no more than other limits of logs or memtables allow. Source:
+/// largest memtable in bytes, and `shared_limit` the limit of a write buffer manager, or 0.
+///
+/// Reserves a tenth more than the size of the memtable, since a log is somewhat longer than its
+/// keys and values, but no more than other limits of logs or memtables allow. Source:
 /// `DBImpl::GetWalPreallocateBlockSize` in `db/db_impl/db_impl_write.cc`.
-fn preallocation(options: &DbOptions, write_buffer_size: u64) -> u64 {
-    let bounds = [options.max_total_wal_size, options.db_write_buffer_size];
+fn preallocation(options: &DbOptions, shared_limit: u64, write_buffer_size: u64) -> u64 {
+    let bounds = [options.max_total_wal_size, options.db_write_buffer_size, shared_limit];
     let bounds = bounds.into_iter().filter(|&bound| bound > 0);
     bounds.fold(write_buffer_size.saturating_add(write_buffer_size / 10), u64::min)
 }
@@ -74,15 +80,16 @@ mod tests {
     #[test]
     fn log_preallocation_respects_the_size_limits() {
         const GIB: u64 = 1 << 30;
-        let reserved = |max_total_wal_size, db_write_buffer_size| {
+        let reserved = |max_total_wal_size, db_write_buffer_size, shared_limit| {
             let options =
                 DbOptions { max_total_wal_size, db_write_buffer_size, ..DbOptions::default() };
-            preallocation(&options, GIB)
+            preallocation(&options, shared_limit, GIB)
         };
-        assert_eq!(reserved(0, 0), GIB + GIB / 10);
-        assert_eq!(reserved(1 << 20, 0), 1 << 20);
-        assert_eq!(reserved(0, 2 << 20), 2 << 20);
-        assert_eq!(reserved(3 << 20, 2 << 20), 2 << 20);
-        assert_eq!(preallocation(&DbOptions::default(), u64::MAX), u64::MAX);
+        assert_eq!(reserved(0, 0, 0), GIB + GIB / 10);
+        assert_eq!(reserved(1 << 20, 0, 0), 1 << 20);
+        assert_eq!(reserved(0, 2 << 20, 0), 2 << 20);
+        assert_eq!(reserved(3 << 20, 2 << 20, 4 << 20), 2 << 20);
+        assert_eq!(reserved(3 << 20, 0, 1 << 20), 1 << 20);
+        assert_eq!(preallocation(&DbOptions::default(), 0, u64::MAX), u64::MAX);
     }
 }

@@ -84,10 +84,11 @@ impl WritePath {
         }
         let number = logs.current_number();
         drop(logs);
+        let sequence = self.context.published();
         for family in self.context.shared.family_set().iter() {
             let active = family.active();
             if active.is_empty() {
-                active.set_earliest_log_number(number);
+                active.begin_at(number, sequence);
             }
         }
         Ok(number)

@@ -49,3 +49,4 @@ mod support;
 mod thread_starts;
 mod timed_values;
 mod unchanged_blocks;
+mod write_buffer_manager;

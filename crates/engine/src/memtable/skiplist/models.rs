@@ -58,7 +58,7 @@ fn model<T: Ord + Send + 'static>(
     let outcomes = std::sync::Arc::new(Mutex::new(BTreeSet::new()));
     let all = std::sync::Arc::clone(&outcomes);
     builder.check(move || {
-        let outcome = test(Arc::new(SkipList::new(Comparator::Bytewise, SHARDS)));
+        let outcome = test(Arc::new(SkipList::new(Comparator::Bytewise, SHARDS, None)));
         all.lock().unwrap().insert(outcome);
     });
     std::mem::take(&mut outcomes.lock().unwrap())

@@ -18,9 +18,9 @@ pub(crate) fn database_text(total: &Done, earlier: &Done) -> String {
     );
     append(&mut text, "Cumulative", total, true);
     append(&mut text, "Interval", &interval, false);
-    // RocksDB's write buffer manager, a memory limit that databases share, does not exist here. So
-    // it never stops writes.
-    text.push_str("Write Stall (count): write-buffer-manager-limit-stops: 0\n");
+    let stops = total.write_buffer_manager_stops;
+    // Writing to a string does not fail.
+    let _ = writeln!(text, "Write Stall (count): write-buffer-manager-limit-stops: {stops}");
     text
 }
 
@@ -67,5 +67,7 @@ fn since(total: &Done, earlier: &Done) -> Done {
         writes_by_self: total.writes_by_self - earlier.writes_by_self,
         writes_with_wal: total.writes_with_wal - earlier.writes_with_wal,
         stall_micros: total.stall_micros - earlier.stall_micros,
+        write_buffer_manager_stops: total.write_buffer_manager_stops
+            - earlier.write_buffer_manager_stops,
     }
 }

@@ -30,7 +30,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 fn filled(family: &str, comparator: &Comparator) -> MemTable {
-    let memtable = MemTable::new(comparator.clone());
+    let memtable = MemTable::new(comparator.clone(), None, None);
     for (sequence, line) in (1..).zip(OPERATIONS.lines()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         if words[1] != family {

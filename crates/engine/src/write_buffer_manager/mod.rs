@@ -1,0 +1,233 @@
+//! The write buffer manager: a limit of the memory of memtables, which databases may share.
+//!
+//! A memtable counts its memory in a [`MemTableCharge`], one chunk of its arena at a time. A write
+//! checks one flag. The flag is set from the moment on at which a limit is reached until a write
+//! finds that no limit is reached any more.
+//!
+//! # Invariants
+//!
+//! - Only [`MemTableCharge`] changes the counts, and gives back exactly what it has added. So the
+//!   counts are right even if the limit was set or removed while memtables existed.
+//! - While a limit is reached, the flag is set, or the thread that has reached the limit is about
+//!   to set it.
+//! - A writer that stalls is woken after every change that could end its stall: memory that is
+//!   freed, another limit, or the closing of a database.
+//! - A thread that takes capacity from the cache holds a lock while it evicts blocks. No other lock
+//!   is held while another is taken, and none while storage is accessed.
+
+mod cache_charge;
+mod charge;
+mod stall;
+#[cfg(all(not(loom), test))]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::block_cache::BlockCache;
+use cache_charge::CacheCharge;
+pub(crate) use charge::MemTableCharge;
+pub(crate) use stall::Stalled;
+use stall::Stalls;
+
+/// A limit of the memory of memtables, for any number of databases. Any thread may use it.
+///
+/// - As the memory of the memtables that accept writes comes near the limit, each database flushes
+///   its oldest memtable with its next write: from 7/8 of the limit on, or from half of it on if
+///   all memtables together have reached the limit.
+/// - If stalls are allowed, writes wait while all memtables together have reached the limit.
+/// - If it has a cache, the memory also counts against the capacity of the cache, in steps of 256
+///   KiB.
+///
+/// The memory of a memtable counts until it is freed. A memtable that was flushed stays in memory
+/// while an iterator uses it. A database that is closed keeps its memtables for reads, and cannot
+/// flush them, until its last handle is dropped.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use std::sync::Arc;
+/// use tailwater::{Db, OpenOptions, WriteBufferManager};
+///
+/// // The memtables of both databases together have at most about 64 MiB.
+/// let manager = Arc::new(WriteBufferManager::new(64 << 20, true));
+/// let mut options = OpenOptions::default();
+/// options.create_if_missing(true);
+/// options.set_write_buffer_manager(Arc::clone(&manager));
+/// let first = Db::open(directory.join("first"), &options)?;
+/// let second = Db::open(directory.join("second"), &options)?;
+/// first.put("key", "value")?;
+/// second.put("key", "value")?;
+/// assert!(manager.memory_usage() > 0 && manager.memory_usage() < manager.buffer_size());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct WriteBufferManager {
+    /// Whether a limit may be reached. The only field that every write reads.
+    is_near_limit: AtomicBool,
+    buffer_size: AtomicUsize,
+    allow_stall: AtomicBool,
+    /// Memory of all memtables, in bytes.
+    used: AtomicUsize,
+    /// Memory of the memtables that accept writes, in bytes.
+    active: AtomicUsize,
+    cache: Option<CacheCharge>,
+    stalls: Stalls,
+}
+
+impl WriteBufferManager {
+    /// Creates a manager with a limit of `buffer_size` bytes; 0 means no limit. With `allow_stall`,
+    /// writes wait while the limit is reached.
+    pub fn new(buffer_size: usize, allow_stall: bool) -> Self {
+        Self::build(buffer_size, allow_stall, None)
+    }
+
+    /// Like [`WriteBufferManager::new`], and counts the memory against the capacity of `cache`,
+    /// even if there is no limit.
+    pub fn with_cache(buffer_size: usize, cache: Arc<BlockCache>, allow_stall: bool) -> Self {
+        Self::build(buffer_size, allow_stall, Some(CacheCharge::new(cache)))
+    }
+
+    fn build(buffer_size: usize, allow_stall: bool, cache: Option<CacheCharge>) -> Self {
+        Self {
+            is_near_limit: AtomicBool::new(false),
+            buffer_size: AtomicUsize::new(buffer_size),
+            allow_stall: AtomicBool::new(allow_stall),
+            used: AtomicUsize::new(0),
+            active: AtomicUsize::new(0),
+            cache,
+            stalls: Stalls::default(),
+        }
+    }
+
+    /// Whether there is a limit.
+    pub fn enabled(&self) -> bool {
+        self.buffer_size() > 0
+    }
+
+    /// Whether the memory counts against the capacity of a cache.
+    pub fn cost_to_cache(&self) -> bool {
+        self.cache.is_some()
+    }
+
+    /// Returns the limit in bytes; 0 if there is none.
+    pub fn buffer_size(&self) -> usize {
+        self.buffer_size.load(Ordering::SeqCst)
+    }
+
+    /// Returns the memory of all memtables in bytes. It is counted only if there is a limit or a
+    /// cache.
+    pub fn memory_usage(&self) -> usize {
+        self.used.load(Ordering::SeqCst)
+    }
+
+    /// Returns the memory of the memtables that accept writes, in bytes. It is counted only if
+    /// there is a limit.
+    pub fn mutable_memtable_memory_usage(&self) -> usize {
+        self.active.load(Ordering::SeqCst)
+    }
+
+    /// Returns the bytes of the cache's capacity that the manager has taken, a multiple of 256 KiB;
+    /// 0 without a cache. They are fewer than [`WriteBufferManager::memory_usage`] if the cache has
+    /// no room left, because everything in it is in use.
+    pub fn dummy_entries_in_cache_usage(&self) -> usize {
+        self.cache.as_ref().map_or(0, CacheCharge::bytes)
+    }
+
+    /// Changes the limit, in bytes; 0 removes it. Stalls that the new limit does not require end.
+    pub fn set_buffer_size(&self, buffer_size: usize) {
+        self.buffer_size.store(buffer_size, Ordering::SeqCst);
+        self.limits_changed();
+    }
+
+    /// Changes whether writes wait while the limit is reached.
+    pub fn set_allow_stall(&self, allow_stall: bool) {
+        self.allow_stall.store(allow_stall, Ordering::SeqCst);
+        self.limits_changed();
+    }
+
+    fn limits_changed(&self) {
+        self.note_limits();
+        self.stalls.changed();
+    }
+
+    /// Whether a limit may be reached, so that a write must check [`Self::should_flush`] and
+    /// [`Self::should_stall`].
+    #[inline]
+    pub(crate) fn is_near_limit(&self) -> bool {
+        self.is_near_limit.load(Ordering::Relaxed)
+    }
+
+    /// Whether a database that writes should flush a memtable.
+    pub(crate) fn should_flush(&self) -> bool {
+        let (limit, active) = (self.buffer_size(), self.mutable_memtable_memory_usage());
+        // If the limit is reached, but most of the memory is being flushed already, another flush
+        // would hardly help.
+        limit > 0
+            && (active > (limit as u64 * 7 / 8) as usize
+                || (self.memory_usage() >= limit && active >= limit / 2))
+    }
+
+    /// Whether writes should wait.
+    pub(crate) fn should_stall(&self) -> bool {
+        let limit = self.buffer_size();
+        limit > 0 && self.memory_usage() >= limit && self.allow_stall.load(Ordering::SeqCst)
+    }
+
+    /// Clears the flag that makes writes check the limits, unless a limit is reached.
+    pub(crate) fn recheck_limits(&self) {
+        // The flag is cleared first. If a limit is reached afterwards, either the check below or
+        // the thread that reaches it sets the flag again.
+        self.is_near_limit.store(false, Ordering::SeqCst);
+        self.note_limits();
+    }
+
+    fn note_limits(&self) {
+        if self.should_flush() || self.should_stall() {
+            self.is_near_limit.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Begins a stall of a writer.
+    pub(crate) fn stall(&self) -> Stalled<'_> {
+        self.stalls.begin()
+    }
+
+    /// Whether a writer stalls.
+    pub(crate) fn has_stalled_writers(&self) -> bool {
+        self.stalls.count() > 0
+    }
+
+    /// Wakes the writers that stall, so that they check whether they should still wait.
+    pub(crate) fn wake(&self) {
+        self.stalls.changed();
+    }
+
+    /// Adds to the counts the memory that a memtable has allocated.
+    fn grow(&self, used: usize, active: usize) {
+        self.active.fetch_add(active, Ordering::SeqCst);
+        self.used.fetch_add(used, Ordering::SeqCst);
+        self.charge_cache();
+        self.note_limits();
+    }
+
+    /// Subtracts the memory of a memtable that accepts no more writes.
+    fn seal(&self, active: usize) {
+        self.active.fetch_sub(active, Ordering::SeqCst);
+    }
+
+    /// Subtracts memory that was freed.
+    fn shrink(&self, used: usize) {
+        self.used.fetch_sub(used, Ordering::SeqCst);
+        self.charge_cache();
+        self.stalls.changed();
+    }
+
+    fn charge_cache(&self) {
+        if let Some(cache) = &self.cache {
+            cache.update(|| self.memory_usage());
+        }
+    }
+}

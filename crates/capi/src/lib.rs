@@ -66,5 +66,6 @@ mod ticker_names;
 mod values;
 mod wait_for_compact;
 mod wal_iterator;
+mod write_buffer_manager;
 mod write_options;
 mod writing;

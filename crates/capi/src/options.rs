@@ -11,7 +11,7 @@ use tailwater::options::{
 };
 use tailwater::{
     BlockCache, CompactionFilter, Comparator, MergeOperator, OpenOptions, PrefixExtractor,
-    RateLimiter, Statistics,
+    RateLimiter, Statistics, WriteBufferManager,
 };
 
 use crate::block_based_options::rocksdb_block_based_table_options_t;
@@ -26,6 +26,7 @@ use crate::missing::rocksdb_logger_t;
 use crate::rate_limiter::rocksdb_ratelimiter_t;
 use crate::slice_transform::rocksdb_slicetransform_t;
 use crate::values::{Texts, Value, set};
+use crate::write_buffer_manager::rocksdb_write_buffer_manager_t;
 
 /// The options of a database and of a column family, with the objects that they name.
 #[derive(Clone, Default)]
@@ -43,6 +44,7 @@ pub(crate) struct rocksdb_options_t {
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
     pub(crate) compaction_filter: Option<CompactionFilter>,
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
+    pub(crate) write_buffer_manager: Option<Arc<WriteBufferManager>>,
     pub(crate) texts: Texts,
     pub(crate) write_lifetime_hints: BTreeSet<c_int>,
     pub(crate) checksum_handoff_types: BTreeSet<c_int>,
@@ -72,6 +74,9 @@ impl rocksdb_options_t {
                 }
                 if let Some(rate_limiter) = &self.rate_limiter {
                     open.set_rate_limiter(Arc::clone(rate_limiter));
+                }
+                if let Some(manager) = &self.write_buffer_manager {
+                    open.set_write_buffer_manager(Arc::clone(manager));
                 }
             }
         }
@@ -215,6 +220,16 @@ entry! {
         if let Some(cache) = cache {
             opt.row_cache = Some(Arc::clone(&cache.cache));
         }
+        Ok(())
+    }
+}
+
+entry! {
+    fn rocksdb_options_set_write_buffer_manager(
+        opt: &mut rocksdb_options_t,
+        wbm: maybe rocksdb_write_buffer_manager_t,
+    ) {
+        opt.write_buffer_manager = wbm.map(|wbm| Arc::clone(&wbm.manager));
         Ok(())
     }
 }

@@ -32,11 +32,6 @@ missing! {
         opt: shared rocksdb_options_t,
         sfm: *mut rocksdb_sst_file_manager_t,
     );
-    note_if(opt, wbm)
-    fn rocksdb_options_set_write_buffer_manager(
-        opt: shared rocksdb_options_t,
-        wbm: *mut rocksdb_write_buffer_manager_t,
-    );
     stand_in fn rocksdb_sst_file_manager_create(
         env: *mut rocksdb_env_t,
     ) -> *mut rocksdb_sst_file_manager_t;
@@ -72,39 +67,5 @@ missing! {
     inert fn rocksdb_sst_file_manager_set_max_trash_db_ratio(
         sfm: *mut rocksdb_sst_file_manager_t,
         ratio: f64,
-    );
-    inert fn rocksdb_write_buffer_manager_buffer_size(
-        wbm: *mut rocksdb_write_buffer_manager_t,
-    ) -> usize;
-    inert fn rocksdb_write_buffer_manager_cost_to_cache(
-        wbm: *mut rocksdb_write_buffer_manager_t,
-    ) -> bool;
-    stand_in fn rocksdb_write_buffer_manager_create(
-        buffer_size: usize,
-        allow_stall: bool,
-    ) -> *mut rocksdb_write_buffer_manager_t;
-    stand_in fn rocksdb_write_buffer_manager_create_with_cache(
-        buffer_size: usize,
-        cache: *const rocksdb_cache_t,
-        allow_stall: bool,
-    ) -> *mut rocksdb_write_buffer_manager_t;
-    release(wbm) fn rocksdb_write_buffer_manager_destroy(wbm: own rocksdb_write_buffer_manager_t);
-    inert fn rocksdb_write_buffer_manager_dummy_entries_in_cache_usage(
-        wbm: *mut rocksdb_write_buffer_manager_t,
-    ) -> usize;
-    inert fn rocksdb_write_buffer_manager_enabled(wbm: *mut rocksdb_write_buffer_manager_t) -> bool;
-    inert fn rocksdb_write_buffer_manager_memory_usage(
-        wbm: *mut rocksdb_write_buffer_manager_t,
-    ) -> usize;
-    inert fn rocksdb_write_buffer_manager_mutable_memtable_memory_usage(
-        wbm: *mut rocksdb_write_buffer_manager_t,
-    ) -> usize;
-    inert fn rocksdb_write_buffer_manager_set_allow_stall(
-        wbm: *mut rocksdb_write_buffer_manager_t,
-        new_allow_stall: bool,
-    );
-    inert fn rocksdb_write_buffer_manager_set_buffer_size(
-        wbm: *mut rocksdb_write_buffer_manager_t,
-        new_size: usize,
     );
 }

@@ -84,7 +84,6 @@ objects! {
     rocksdb_wal_file_t
     rocksdb_wal_files_t
     rocksdb_walfilter_t
-    rocksdb_write_buffer_manager_t
     rocksdb_writebatch_wi_t
     rocksdb_writestallcondition_t
     rocksdb_writestallinfo_t

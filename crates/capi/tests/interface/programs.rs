@@ -35,6 +35,11 @@ fn options() {
 }
 
 #[test]
+fn write_buffer_manager() {
+    program("write_buffer_manager");
+}
+
+#[test]
 fn errors() {
     program("errors");
 }

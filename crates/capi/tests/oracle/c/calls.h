@@ -723,6 +723,7 @@
   F(rocksdb_options_set_wal_recovery_mode) \
   F(rocksdb_options_set_wal_write_temperature) \
   F(rocksdb_options_set_writable_file_max_buffer_size) \
+  F(rocksdb_options_set_write_buffer_manager) \
   F(rocksdb_options_set_write_buffer_size) \
   F(rocksdb_options_set_write_dbid_to_manifest) \
   F(rocksdb_options_set_write_identity_file) \
@@ -884,6 +885,17 @@
   F(rocksdb_wal_readoptions_get_verify_checksums) \
   F(rocksdb_wal_readoptions_set_verify_checksums) \
   F(rocksdb_write) \
+  F(rocksdb_write_buffer_manager_buffer_size) \
+  F(rocksdb_write_buffer_manager_cost_to_cache) \
+  F(rocksdb_write_buffer_manager_create) \
+  F(rocksdb_write_buffer_manager_create_with_cache) \
+  F(rocksdb_write_buffer_manager_destroy) \
+  F(rocksdb_write_buffer_manager_dummy_entries_in_cache_usage) \
+  F(rocksdb_write_buffer_manager_enabled) \
+  F(rocksdb_write_buffer_manager_memory_usage) \
+  F(rocksdb_write_buffer_manager_mutable_memtable_memory_usage) \
+  F(rocksdb_write_buffer_manager_set_allow_stall) \
+  F(rocksdb_write_buffer_manager_set_buffer_size) \
   F(rocksdb_writebatch_clear) \
   F(rocksdb_writebatch_count) \
   F(rocksdb_writebatch_create) \

@@ -155,6 +155,16 @@ static rocksdb_ratelimiter_t* make_rate_limiter(struct side* side, int kind) {
   }
 }
 
+/* A limit that no sequence reaches: when memtables are flushed depends on the layout of entries. */
+static rocksdb_write_buffer_manager_t* make_write_buffer_manager(struct side* side, int kind) {
+  if (kind == 0) return CALL(write_buffer_manager_create)(64 << 20, 1);
+  rocksdb_cache_t* cache = CALL(cache_create_lru)(64 << 20);
+  rocksdb_write_buffer_manager_t* manager =
+      CALL(write_buffer_manager_create_with_cache)(kind == 1 ? 0 : 64 << 20, cache, kind % 2);
+  CALL(cache_destroy)(cache);
+  return manager;
+}
+
 rocksdb_mergeoperator_t* make_merge_operator(struct side* side) {
   return CALL(mergeoperator_create)(NULL, destroy, full_merge, partial_merge, NULL, merge_name);
 }
@@ -224,6 +234,12 @@ rocksdb_options_t* make_options(struct side* side) {
   if (various % 4 == 3) {
     if (!side->rate_limiter) side->rate_limiter = make_rate_limiter(side, various / 4 % 5);
     CALL(options_set_ratelimiter)(options, side->rate_limiter);
+  }
+  if (various % 4 == 2) {
+    if (!side->write_buffer_manager) {
+      side->write_buffer_manager = make_write_buffer_manager(side, various / 4 % 4);
+    }
+    CALL(options_set_write_buffer_manager)(options, side->write_buffer_manager);
   }
   switch (configuration.prefix) {
     case 1:
@@ -320,6 +336,8 @@ void close_side(struct side* side) {
   CALL(options_destroy)(side->options);
   if (side->rate_limiter) CALL(ratelimiter_destroy)(side->rate_limiter);
   side->rate_limiter = NULL;
+  if (side->write_buffer_manager) CALL(write_buffer_manager_destroy)(side->write_buffer_manager);
+  side->write_buffer_manager = NULL;
   if (side->cache) CALL(cache_destroy)(side->cache);
   side->cache = NULL;
   if (side->rows) CALL(cache_destroy)(side->rows);

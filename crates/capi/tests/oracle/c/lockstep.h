@@ -43,6 +43,7 @@ struct side {
   rocksdb_comparator_t* comparator;
   rocksdb_compactionfilter_t* compaction_filter;
   rocksdb_ratelimiter_t* rate_limiter;
+  rocksdb_write_buffer_manager_t* write_buffer_manager;
   rocksdb_cache_t* cache;
   rocksdb_cache_t* rows;
   rocksdb_env_t* env;

@@ -202,6 +202,28 @@ static void unused(struct side* side, const int* n) {
   print_error(side, error);
 }
 
+/* The manager of the database. Its memory is not compared: the libraries lay out memtables
+ * differently. */
+static void write_buffer_manager(struct side* side, const int* n) {
+  rocksdb_write_buffer_manager_t* manager = side->write_buffer_manager;
+  if (!manager) return;
+  /* RocksDB counts memtables from before the first limit wrongly. */
+  if (n[0] % 3 == 0 && CALL(write_buffer_manager_enabled)(manager)) {
+    CALL(write_buffer_manager_set_buffer_size)(manager, (size_t)(32 + n[1]) << 20);
+  }
+  if (n[0] % 3 == 1) CALL(write_buffer_manager_set_allow_stall)(manager, n[1] % 2);
+  int is_limited = CALL(write_buffer_manager_enabled)(manager);
+  int is_charged = CALL(write_buffer_manager_cost_to_cache)(manager);
+  size_t used = CALL(write_buffer_manager_memory_usage)(manager);
+  size_t charged = CALL(write_buffer_manager_dummy_entries_in_cache_usage)(manager);
+  print(side, "%d %d %zu ", is_limited, is_charged, CALL(write_buffer_manager_buffer_size)(manager));
+  print(side, "%d %d ", used > 0, charged > 0);
+  if (charged % (256 << 10) || (is_charged && charged < used)) print(side, "charged %zu ", charged);
+  if (CALL(write_buffer_manager_mutable_memtable_memory_usage)(manager) > used) {
+    print(side, "mutable ");
+  }
+}
+
 const struct operation OPTIONS[] = {
     {"set_option", 8, set_option},
     {"print_options", 1, print_options},
@@ -210,5 +232,6 @@ const struct operation OPTIONS[] = {
     {"set_options", 3, set_options},
     {"load_options", 1, load_options},
     {"unused", 2, unused},
+    {"write_buffer_manager", 1, write_buffer_manager},
     {NULL, 0, NULL},
 };

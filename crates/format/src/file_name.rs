@@ -16,6 +16,9 @@ pub const ARCHIVE_DIRECTORY: &str = "archive";
 /// The name of the information log if it is in the database's own directory.
 pub const INFO_LOG: &str = "LOG";
 
+/// The end of the names of trash files. Source: `file/delete_scheduler.cc`.
+const TRASH_EXTENSION: &str = ".trash";
+
 /// Maximum length of the prefix that [`info_log_prefix`] derives from a path, in bytes. The `_LOG`
 /// at its end is not counted.
 const INFO_LOG_PREFIX_MAX: usize = 255;
@@ -36,6 +39,9 @@ pub enum FileKind {
     LevelDbTable(u64),
     /// `000007.blob`: a file of large values.
     Blob(u64),
+    /// `000007.sst.trash` or `000007.sst0.trash`: a file that the database no longer needs, renamed
+    /// so that it can be removed slowly.
+    Trash(Trash),
     /// `MANIFEST-000007`: the log of version edits.
     Manifest(u64),
     /// `CURRENT`: names the current MANIFEST.
@@ -77,7 +83,67 @@ pub enum FileKind {
     Staging,
 }
 
+/// What a trash file was before it was renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Trash {
+    /// The kind of the file.
+    pub of: TrashOf,
+    /// The number in the file's name.
+    pub number: u64,
+    /// A further number in the name of the trash file, if the name without it was taken.
+    pub conflict: Option<u64>,
+}
+
+/// The kinds of files that are removed slowly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum TrashOf {
+    /// A write-ahead log.
+    Wal,
+    /// A table.
+    Table,
+    /// A table under LevelDB's name.
+    LevelDbTable,
+    /// A file of large values.
+    Blob,
+}
+
+impl Trash {
+    /// Parses a name without its extension `.trash`: `000007.sst` or `000007.sst0`.
+    fn parse(name: &str) -> Option<Self> {
+        let whole = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+        let conflict = name.strip_prefix(whole)?;
+        let conflict = if conflict.is_empty() { None } else { Some(parse_number(conflict)?) };
+        match FileKind::parse_numbered(whole)?.trash(conflict)? {
+            FileKind::Trash(trash) => Some(trash),
+            _ => None,
+        }
+    }
+
+    /// Returns the file before it was renamed.
+    pub fn origin(self) -> FileKind {
+        match self.of {
+            TrashOf::Wal => FileKind::Wal(self.number),
+            TrashOf::Table => FileKind::Table(self.number),
+            TrashOf::LevelDbTable => FileKind::LevelDbTable(self.number),
+            TrashOf::Blob => FileKind::Blob(self.number),
+        }
+    }
+}
+
 impl FileKind {
+    /// Returns the trash file to which a file of this kind is renamed; `None` if files of this kind
+    /// are not removed slowly. With `conflict`, the name differs from the usual one.
+    pub fn trash(self, conflict: Option<u64>) -> Option<Self> {
+        let (of, number) = match self {
+            Self::Wal(number) => (TrashOf::Wal, number),
+            Self::Table(number) => (TrashOf::Table, number),
+            Self::LevelDbTable(number) => (TrashOf::LevelDbTable, number),
+            Self::Blob(number) => (TrashOf::Blob, number),
+            _ => return None,
+        };
+        Some(Self::Trash(Trash { of, number, conflict }))
+    }
+
     /// Returns the kind of the file with this name; `None` for a name that the database does not
     /// use.
     ///
@@ -120,6 +186,7 @@ impl FileKind {
             | Self::Table(number)
             | Self::LevelDbTable(number)
             | Self::Blob(number)
+            | Self::Trash(Trash { number, .. })
             | Self::Manifest(number)
             | Self::Options(number)
             | Self::TemporaryOptions(number)
@@ -167,6 +234,9 @@ impl FileKind {
         {
             return Some(Self::ArchivedWal(parse_number(archived.strip_suffix(".log")?)?));
         }
+        if let Some(name) = name.strip_suffix(TRASH_EXTENSION) {
+            return Trash::parse(name).map(Self::Trash);
+        }
         let (digits, extension) = name.split_once('.')?;
         let number = parse_number(digits)?;
         match extension {
@@ -188,6 +258,11 @@ impl fmt::Display for FileKind {
             Self::Table(number) => write!(f, "{number:06}.sst"),
             Self::LevelDbTable(number) => write!(f, "{number:06}.ldb"),
             Self::Blob(number) => write!(f, "{number:06}.blob"),
+            Self::Trash(trash) => {
+                write!(f, "{}", trash.origin())?;
+                trash.conflict.map_or(Ok(()), |conflict| write!(f, "{conflict}"))?;
+                f.write_str(TRASH_EXTENSION)
+            }
             Self::Manifest(number) => write!(f, "MANIFEST-{number:06}"),
             Self::Current => f.write_str("CURRENT"),
             Self::Options(number) => write!(f, "OPTIONS-{number:06}"),
@@ -262,8 +337,12 @@ pub fn format_current(manifest_number: u64) -> String {
 mod tests {
     use super::*;
 
+    const fn trash(of: TrashOf, number: u64) -> FileKind {
+        FileKind::Trash(Trash { of, number, conflict: None })
+    }
+
     /// Names that RocksDB writes, and their kinds.
-    const NAMES: [(&str, FileKind); 25] = [
+    const NAMES: [(&str, FileKind); 27] = [
         ("000001.log", FileKind::Wal(1)),
         ("archive/000123.log", FileKind::ArchivedWal(123)),
         ("000081.sst", FileKind::Table(81)),
@@ -271,6 +350,8 @@ mod tests {
         ("18446744073709551615.sst", FileKind::Table(u64::MAX)),
         ("000081.ldb", FileKind::LevelDbTable(81)),
         ("000010.blob", FileKind::Blob(10)),
+        ("000081.sst.trash", trash(TrashOf::Table, 81)),
+        ("000010.log.trash", trash(TrashOf::Wal, 10)),
         ("MANIFEST-000005", FileKind::Manifest(5)),
         ("MANIFEST-1000005", FileKind::Manifest(1_000_005)),
         ("CURRENT", FileKind::Current),
@@ -299,6 +380,20 @@ mod tests {
             let digits: String = name.chars().filter(char::is_ascii_digit).collect();
             assert_eq!(kind.number(), digits.parse().ok(), "{name}");
         }
+    }
+
+    #[test]
+    fn a_trash_file_has_the_name_of_the_file_and_a_number_if_that_was_taken() {
+        for kind in [FileKind::Wal(7), FileKind::LevelDbTable(7), FileKind::Blob(7)] {
+            for conflict in [None, Some(0), Some(12)] {
+                let trash = kind.trash(conflict).expect("it is removed slowly");
+                assert_eq!(FileKind::parse(&trash.to_string()), Some(trash));
+                assert!(matches!(trash, FileKind::Trash(trash) if trash.origin() == kind));
+            }
+        }
+        let second = FileKind::Table(7).trash(Some(1)).map(|trash| trash.to_string());
+        assert_eq!(second.as_deref(), Some("000007.sst1.trash"));
+        assert_eq!(FileKind::Manifest(7).trash(None), None);
     }
 
     #[test]
@@ -335,6 +430,14 @@ mod tests {
             "archive/000001.sst",
             "archive000001.log",
             "TAILWATER-OPTIONS-1",
+            ".trash",
+            "notes.trash",
+            "000007.trash",
+            "000007.sstx.trash",
+            "000007.sst.trash.trash",
+            "000007.dbtmp.trash",
+            "CURRENT.trash",
+            "archive/000007.log.trash",
         ];
         for name in foreign {
             assert_eq!(FileKind::parse(name), None, "{name}");

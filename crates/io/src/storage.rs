@@ -96,12 +96,15 @@ pub struct FileMetadata {
     pub is_directory: bool,
     /// Time of the last write, in microseconds since 1970.
     pub modified_us: u64,
+    /// Number of names of the file, each of which is a hard link; `None` if unknown.
+    pub hard_links: Option<u64>,
 }
 
 impl FileMetadata {
-    /// Creates the metadata of a file or directory. For the values, see the fields.
+    /// Creates the metadata of a file or directory whose number of hard links is unknown. For the
+    /// values, see the fields.
     pub fn new(length: u64, is_directory: bool, modified_us: u64) -> Self {
-        Self { length, is_directory, modified_us }
+        Self { length, is_directory, modified_us, hard_links: None }
     }
 }
 

@@ -272,6 +272,7 @@ impl Storage for PosixStorage {
             length: if is_directory { 0 } else { status.st_size as u64 },
             is_directory,
             modified_us: modified_us.max(0) as u64,
+            hard_links: Some(status.st_nlink as u64),
         })
     }
 

@@ -200,6 +200,12 @@ impl Namespace {
         self.current.names(directory)
     }
 
+    /// Returns the number of names of a file.
+    pub(super) fn count_names(&self, file: FileId) -> u64 {
+        let nodes = self.current.directories.values().flat_map(BTreeMap::values);
+        nodes.filter(|node| **node == Node::File(file)).count() as u64
+    }
+
     /// Returns what a path refers to; symbolic links are followed.
     pub(super) fn node(&self, path: &Path) -> Result<Node, Errno> {
         match self.resolve(path, LastLink::Followed)?.target {

@@ -471,13 +471,13 @@ impl Storage for SimStorage {
     fn metadata(&self, path: &Path) -> Result<FileMetadata> {
         self.on_names(Operation::Metadata, path, None, |state| {
             Ok(match state.disk.names.node(path)? {
-                Node::Directory(_) => {
-                    FileMetadata { length: 0, is_directory: true, modified_us: FIRST_WALL_US }
-                }
-                Node::File(file) => {
-                    let file = state.disk.file(file);
-                    let (length, modified_us) = (file.length(), file.modified_us);
-                    FileMetadata { length, is_directory: false, modified_us }
+                Node::Directory(_) => FileMetadata::new(0, true, FIRST_WALL_US),
+                Node::File(id) => {
+                    let file = state.disk.file(id);
+                    FileMetadata {
+                        hard_links: Some(state.disk.names.count_names(id)),
+                        ..FileMetadata::new(file.length(), false, file.modified_us)
+                    }
                 }
                 Node::Link(_) => return Err(Errno::LOOP.into()),
             })

@@ -207,9 +207,6 @@ entry! {
         limiter: maybe rocksdb_ratelimiter_t,
     ) {
         opt.rate_limiter = limiter.map(|limiter| Arc::clone(&limiter.limiter));
-        if let Some(limiter) = limiter {
-            opt.marks.add(&limiter.marks);
-        }
         Ok(())
     }
 }

@@ -39,9 +39,9 @@
 //! [`CustomCompactionFilter`].
 //!
 //! Objects without a name are set with `OpenOptions::set_*`, and can be shared between databases:
-//! [`BlockCache`], [`WriteBufferManager`], [`RateLimiter`], [`Statistics`], [`Clock`]. A filter
-//! policy has neither form: filters must be readable by RocksDB, so the option string
-//! `filter_policy` selects a built-in one.
+//! [`BlockCache`], [`WriteBufferManager`], [`RateLimiter`] with its [`RateLimiterMode`],
+//! [`Statistics`], [`Clock`]. A filter policy has neither form: filters must be readable by
+//! RocksDB, so the option string `filter_policy` selects a built-in one.
 
 #![deny(missing_docs)]
 
@@ -137,7 +137,7 @@ pub use tailwater_io::Clock;
 #[doc(inline)]
 pub use tailwater_io::clock::SystemClock;
 #[doc(inline)]
-pub use tailwater_io::pace::RateLimiter;
+pub use tailwater_io::pace::{Mode as RateLimiterMode, RateLimiter};
 #[doc(inline)]
 pub use tailwater_io::sizing::AutoSizes;
 pub use wal::Updates;

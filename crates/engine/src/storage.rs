@@ -14,7 +14,7 @@
 #[doc(inline)]
 pub use tailwater_io::buffer::AlignedBuffer;
 #[doc(inline)]
-pub use tailwater_io::pace::Priority;
+pub use tailwater_io::pace::{OpType, Priority};
 #[doc(inline)]
 pub use tailwater_io::posix::PosixStorage;
 #[doc(inline)]

@@ -159,6 +159,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "probe",
             "posix",
             "sim",
+            "limited_reads",
             "storage",
             "statistics",
             "foreground",

@@ -23,6 +23,7 @@ use crate::io_modes::IoModes;
 use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
 use crate::sequence_times::SequenceTimes;
+use crate::stall::CompactionPressure;
 use crate::table::builder::{Format, Origin, TableCompression};
 use crate::table::{NewFiles, OpenBudget, ReadPlan, Streaming};
 use crate::version::{Compaction, Version};
@@ -44,6 +45,8 @@ pub(crate) struct Environment {
     pub(crate) snapshots: Vec<Sequence>,
     pub(crate) filter: Option<CompactionFilter>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Determines the priority of writes at a rate limiter.
+    pub(crate) pressure: Arc<CompactionPressure>,
     /// The job must be cancelled as soon as one of these is true.
     pub(crate) cancelled: Vec<Arc<AtomicBool>>,
     /// Indicates when the job must switch to normal priority; `None` if the job always runs at

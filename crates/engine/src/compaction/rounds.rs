@@ -228,6 +228,7 @@ impl CompactionScheduler {
             snapshots: self.context.shared.snapshots.sequences(),
             filter: self.context.options.open().compaction_filter(family.name()),
             clock: Arc::clone(&self.context.clock),
+            pressure: Arc::clone(self.context.stall.pressure()),
             cancelled: self.cancelled(claim),
             low_priority,
         };

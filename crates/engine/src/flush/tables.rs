@@ -214,8 +214,8 @@ impl<'f> Tables<'f> {
         let expected_bytes = settings.options.write_buffer_size;
         let purpose = Purpose::FlushWrite;
         let handover = self.handover.as_ref().and_then(|handover| handover.of_flush(number));
-        let writer =
-            files.create(&path, purpose, Priority::High, expected_bytes, handover.as_ref())?;
+        let priority = context.stall.pressure().priority(Priority::High);
+        let writer = files.create(&path, purpose, priority, expected_bytes, handover.as_ref())?;
         self.files.push(IncompleteFile::created(&*context.storage, &path));
         let format = Arc::clone(&settings.table_format);
         let compression = TableCompression::for_flush(&settings.options);

@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
-use tailwater_io::pace::RateLimiter;
+use tailwater_io::pace::{OpType, RateLimiter};
+use tailwater_io::{LimitedReads, Storage};
 
 use crate::block_cache::{BlockCache, CacheCharges};
 use crate::compaction_filter::CompactionFilter;
@@ -138,6 +139,17 @@ impl OpenOptions {
         let rate = self.database.rate_limiter_bytes_per_sec;
         let own = || Arc::new(RateLimiter::new(rate).with_clock(Arc::clone(&self.clock)));
         self.rate_limiter.clone().or_else(|| (rate > 0).then(own))
+    }
+
+    /// Returns `storage`, with a limit of the rate at which compactions read if the user's rate
+    /// limiter limits reads.
+    pub(crate) fn limiting_reads(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
+        match &self.rate_limiter {
+            Some(limiter) if limiter.mode().limits(OpType::Read) => {
+                Arc::new(LimitedReads::new(storage, Arc::clone(limiter)))
+            }
+            _ => storage,
+        }
     }
 
     /// Whether the user supplied the rate limiter as an object.

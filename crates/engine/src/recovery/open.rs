@@ -57,7 +57,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
         .map_err(|error| if error.is_not_found() { not_created(directory) } else { error })?;
     options.resolve_paths(&home.path, home.identity)?;
     let guard = Arc::new(GuardedStorage::new(storage, &home.path, home.identity));
-    let storage: Arc<dyn Storage> = Arc::clone(&guard) as _;
+    let storage = options.limiting_reads(Arc::clone(&guard) as _);
     options.set_storage(Arc::clone(&storage));
     let (lock, is_new) = lock_and_create(&*storage, &home, &options)?;
     let locks = Locks::of_home(lock, &home, Some(Arc::clone(&guard)));

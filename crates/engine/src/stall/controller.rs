@@ -164,6 +164,7 @@ impl StallController {
         stalls.families.retain(|id, _| known.contains(id));
         self.pressure.set_near_stall(is_near);
         self.pressure.set_crowded(is_crowded);
+        self.pressure.set_stalled(strictest != StallState::Normal);
         self.pressure.set_behind(is_behind || strictest != StallState::Normal);
         let strictest = strictest.at_rate(stalls.rate);
         let rate = |state: &StallState| match state {

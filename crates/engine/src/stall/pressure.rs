@@ -1,7 +1,10 @@
-//! Compaction pressure: it decides whether several compactions run concurrently, and whether
-//! low-priority compactions switch to normal priority.
+//! Compaction pressure: it decides whether several compactions run concurrently, whether
+//! low-priority compactions switch to normal priority, and with which priority compactions and
+//! flushes ask a rate limiter.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+use tailwater_io::pace::Priority;
 
 /// The reasons why compactions should hurry. Any thread may set them. Compactions check them
 /// regularly, between records.
@@ -9,6 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 pub(crate) struct CompactionPressure {
     /// Whether writes will soon be slowed down.
     near_stall: AtomicBool,
+    /// Whether writes are slowed down or stopped.
+    stalled: AtomicBool,
     /// Whether the number of tables in level 0 slows down reads.
     crowded: AtomicBool,
     /// Whether compactions fall behind the writes if only one compaction runs at a time.
@@ -37,6 +42,16 @@ impl CompactionPressure {
         self.near_stall.store(is_near, Relaxed);
     }
 
+    /// Whether writes are slowed down or stopped.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.stalled.load(Relaxed)
+    }
+
+    /// Sets whether writes are slowed down or stopped.
+    pub(crate) fn set_stalled(&self, is_stalled: bool) {
+        self.stalled.store(is_stalled, Relaxed);
+    }
+
     /// Sets whether the number of tables in level 0 slows down reads.
     pub(crate) fn set_crowded(&self, is_crowded: bool) {
         self.crowded.store(is_crowded, Relaxed);
@@ -50,6 +65,12 @@ impl CompactionPressure {
     /// Sets whether compactions fall behind the writes if only one compaction runs at a time.
     pub(crate) fn set_behind(&self, is_behind: bool) {
         self.behind.store(is_behind, Relaxed);
+    }
+
+    /// Returns the priority of background work at a rate limiter, which is `usual` unless writers
+    /// wait for such work. The same as in RocksDB.
+    pub(crate) fn priority(&self, usual: Priority) -> Priority {
+        if self.is_stalled() { Priority::User } else { usual }
     }
 
     /// Counts the caller as waiting for running compactions, until the result is dropped.
@@ -67,7 +88,7 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::CompactionPressure;
+    use super::{CompactionPressure, Priority};
 
     #[test]
     fn pressure_is_urgent_while_a_caller_waits_or_a_stall_is_near() {
@@ -82,5 +103,14 @@ mod tests {
         pressure.set_near_stall(false);
         pressure.set_crowded(true);
         assert!(pressure.is_urgent() && !pressure.is_near_stall());
+    }
+
+    #[test]
+    fn work_has_the_priority_of_users_while_writes_are_stalled() {
+        let pressure = CompactionPressure::default();
+        assert_eq!(pressure.priority(Priority::Low), Priority::Low);
+        pressure.set_stalled(true);
+        assert_eq!(pressure.priority(Priority::Low), Priority::User);
+        assert_eq!(pressure.priority(Priority::High), Priority::User);
     }
 }

@@ -1,10 +1,13 @@
 //! The results of compactions, and what follows if a compaction fails.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tailwater::{
-    BottommostRewrite, CompactRangeOptions, Db, ErrorKind, ReadOptions, StallCause, StallState,
+    BottommostRewrite, CompactRangeOptions, Db, ErrorKind, RateLimiter, RateLimiterMode,
+    ReadOptions, StallCause, StallState,
 };
+use tailwater_io::pace::{OpType, Priority};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
@@ -260,4 +263,38 @@ fn compaction_pauses_nest_and_may_cause_stalls() {
     assert_eq!(level_0(&db), 3);
     drop(another);
     assert_eq!((level_0(&db), db.stall_state()), (0, StallState::Normal));
+}
+
+/// Tests that the mode of a rate limiter decides whether the reads of compactions, the writes of
+/// background work, or both are limited. The reads of users never are.
+#[test]
+fn the_mode_of_a_rate_limiter_chooses_between_reads_and_writes() {
+    const BYTES: u64 = 20_000;
+    for mode in [RateLimiterMode::ReadsOnly, RateLimiterMode::WritesOnly, RateLimiterMode::AllIo] {
+        let disk = SimStorage::new(1);
+        let limiter = RateLimiter::new(1 << 40).with_clock(disk.clock()).with_mode(mode);
+        let limiter = Arc::new(limiter);
+        let text = "disable_auto_compactions=true;compression=kNoCompression;\
+                    block_based_table_factory={no_block_cache=true}";
+        let mut options = simulated(&disk, text);
+        options.set_rate_limiter(Arc::clone(&limiter));
+        let db = Db::open("/db", &options).expect("a database");
+        for key in ["a", "b"] {
+            put(&db, key, &"v".repeat(BYTES as usize / 2)).expect("a put");
+            // The tables overlap, so that they are not moved.
+            put(&db, "z", key).expect("a put");
+            db.flush_all().expect("a flush");
+        }
+        assert!(get(&db, "a").is_some());
+        assert_eq!(limiter.granted(Priority::High) >= BYTES, mode.limits(OpType::Write));
+        assert_eq!(limiter.granted(Priority::Low), 0, "{mode:?}");
+        db.compact_range_cf_opt(&default_family(&db), None, None, &CompactRangeOptions::default())
+            .expect("a compaction");
+        let granted = limiter.granted(Priority::Low);
+        match mode {
+            RateLimiterMode::ReadsOnly => assert!(granted >= BYTES, "{granted}"),
+            RateLimiterMode::WritesOnly => assert!((BYTES..2 * BYTES).contains(&granted)),
+            RateLimiterMode::AllIo => assert!(granted >= 2 * BYTES, "{granted}"),
+        }
+    }
 }

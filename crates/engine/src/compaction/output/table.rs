@@ -53,7 +53,8 @@ impl OutputTable {
             tables.handover.as_ref().and_then(|handover| handover.of_compaction(number));
         let (files, purpose) = (shared.new_files(), Purpose::CompactionWrite);
         let warm = table_handover.as_ref();
-        let writer = files.create(&path, purpose, Priority::Low, expected_bytes, warm)?;
+        let priority = shared.environment.pressure.priority(Priority::Low);
+        let writer = files.create(&path, purpose, priority, expected_bytes, warm)?;
         shared.output_created(&path);
         let origin = origin(shared, part, number);
         let format = Arc::clone(&shared.writing.format);

@@ -290,6 +290,7 @@ impl Scene {
                 snapshots: self.snapshots.clone(),
                 filter: self.filter.clone(),
                 clock,
+                pressure: Arc::default(),
                 cancelled: vec![Arc::clone(&self.cancelled)],
                 low_priority: self.low_priority.clone(),
             },

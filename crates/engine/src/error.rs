@@ -40,6 +40,12 @@ pub enum ErrorKind {
     NotSupported,
     /// The disk or quota is full: free space, then try again.
     NoSpace,
+    /// The space that the [`SstFileManager`](crate::SstFileManager) allows is taken up: raise its
+    /// limit, or remove data. Writes resume by themselves.
+    SpaceLimit,
+    /// A compaction was not started, because it could exceed the space that the
+    /// [`SstFileManager`](crate::SstFileManager) allows: raise its limit, or remove data.
+    CompactionTooLarge,
     /// A limit of the file format is reached, and nothing was changed. If it is the highest
     /// sequence number, reads continue: copy the data into a new database to write more. If it is
     /// the length of the value to which the operands of one key merge, only reads of this key fail:

@@ -24,6 +24,7 @@
 //! | follow the writes of a database | [`Db::updates_since`], [`Updates`], [`batch`] |
 //! | choose the I/O mode of each purpose | [`options::TailwaterOptions`] |
 //! | share memory between databases | [`BlockCache`], [`WriteBufferManager`] |
+//! | limit the space of databases, remove files slowly | [`SstFileManager`] |
 //! | observe | [`Statistics`], [`Db::property_value`] |
 //! | handle failures | [`Error`], [`ErrorKind`] |
 //! | verify or inspect files | [`verify`], [`inspect`] |
@@ -40,8 +41,8 @@
 //!
 //! Objects without a name are set with `OpenOptions::set_*`, and can be shared between databases:
 //! [`BlockCache`], [`WriteBufferManager`], [`RateLimiter`] with its [`RateLimiterMode`],
-//! [`Statistics`], [`Clock`]. A filter policy has neither form: filters must be readable by
-//! RocksDB, so the option string `filter_policy` selects a built-in one.
+//! [`SstFileManager`], [`Statistics`], [`Clock`]. A filter policy has neither form: filters must be
+//! readable by RocksDB, so the option string `filter_policy` selects a built-in one.
 
 #![deny(missing_docs)]
 
@@ -86,6 +87,7 @@ mod recovery;
 mod sequence_times;
 mod setters;
 mod skipped_damage;
+mod sst_file_manager;
 mod stall;
 mod stats;
 pub mod storage;
@@ -115,6 +117,7 @@ pub use open_options::{OpenOptions, OptionWithoutEffect};
 pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
 pub use read::{ReadOptions, Snapshot, ValueBuffer};
 pub use skipped_damage::{SkippedDamage, SkippedKeys, SkippedPart};
+pub use sst_file_manager::SstFileManager;
 pub use stall::{StallCause, StallState};
 pub use stats::{HistogramData, SlowReadCause, SlowReadTotals, Statistics};
 pub use storage::{DescriptorBudget, IoMode, PosixStorage, Purpose, Storage};

@@ -38,6 +38,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "sequence_times",
             "merge_operator",
             "handover",
+            "sst_file_manager",
             "stats",
             "io_modes",
             "wal",

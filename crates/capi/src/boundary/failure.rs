@@ -21,6 +21,8 @@ pub(crate) enum Class {
     InvalidArgument,
     IoError,
     NoSpace,
+    SpaceLimit,
+    CompactionTooLarge,
     PathNotFound,
     MergeFailed,
     Incomplete,
@@ -41,6 +43,8 @@ impl Class {
             Self::InvalidArgument => "Invalid argument: ",
             Self::IoError => "IO error: ",
             Self::NoSpace => "IO error: No space left on device: ",
+            Self::SpaceLimit => "IO error: Space limit reached: ",
+            Self::CompactionTooLarge => "Compaction too large: ",
             Self::PathNotFound => "IO error: No such file or directory: ",
             Self::MergeFailed => "Corruption: Merge operator failed: ",
             Self::Incomplete => "Result incomplete: ",
@@ -100,6 +104,8 @@ impl From<Error> for Failure {
             ErrorKind::NotSupported | ErrorKind::ReadOnly => Class::NotSupported,
             ErrorKind::NoSpace => Class::NoSpace,
             ErrorKind::MemoryLimit => Class::MemoryLimit,
+            ErrorKind::SpaceLimit => Class::SpaceLimit,
+            ErrorKind::CompactionTooLarge => Class::CompactionTooLarge,
             // The lock of a directory that is in use.
             ErrorKind::Busy if error.path().is_some() => Class::IoError,
             // A write that may not wait for the end of a stall.

@@ -23,6 +23,7 @@ use crate::io_modes::IoModes;
 use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
 use crate::sequence_times::SequenceTimes;
+use crate::sst_file_manager::TrackedFiles;
 use crate::stall::CompactionPressure;
 use crate::table::builder::{Format, Origin, TableCompression};
 use crate::table::{NewFiles, OpenBudget, ReadPlan, Streaming};
@@ -37,6 +38,8 @@ pub(crate) struct Environment {
     /// The opening of the database to which the job belongs.
     pub(crate) opening: OpeningId,
     pub(crate) storage: Arc<dyn Storage>,
+    /// The database's files, to which the outputs are added.
+    pub(crate) files: Arc<TrackedFiles>,
     pub(crate) io_modes: Arc<IoModes>,
     pub(crate) options: ColumnFamilyOptions,
     pub(crate) database: DbOptions,
@@ -232,7 +235,7 @@ impl JobState {
         for path in created.iter() {
             // Nothing refers to the file, and it may not exist. If it remains, the next open
             // removes it.
-            let _ = self.environment.storage.remove(path);
+            let _ = self.environment.files.remove(path);
         }
     }
 }

@@ -154,6 +154,8 @@ impl CompactionScheduler {
     }
 
     fn merge_tables(&self, claim: &Claim<'_>) -> Result<()> {
+        let input_bytes = claim.compaction.files().map(|file| file.size()).sum();
+        let _space = self.context.files.reserve(input_bytes)?;
         let begun_ns = self.context.clock.monotonic_ns();
         self.context.generations.pass(begun_ns);
         let mut tries_left = TRIES;
@@ -169,6 +171,11 @@ impl CompactionScheduler {
                     self.context
                         .info_log
                         .warn(format_args!("retrying a compaction after an error: {error}"));
+                }
+                Err(error) if error.kind() == ErrorKind::SpaceLimit => {
+                    self.context.shared.activity.background_errors.add(1);
+                    self.context.latch(FailedPart::Compaction, &error);
+                    return Err(error);
                 }
                 ended => break ended?,
             }
@@ -222,6 +229,7 @@ impl CompactionScheduler {
         let environment = Environment {
             opening: self.context.shared.opening,
             storage: Arc::clone(&self.context.storage),
+            files: Arc::clone(&self.context.files),
             io_modes: Arc::clone(&self.context.shared.io_modes),
             options: options.clone(),
             database: DbOptions::clone(&self.context.options.now()),
@@ -294,7 +302,7 @@ impl CompactionScheduler {
                 Ended::Idle
             }
             ErrorKind::Cancelled => Ended::GoesOn,
-            _ if error.is_shortage() => {
+            kind if error.is_shortage() || kind == ErrorKind::CompactionTooLarge => {
                 self.context.shared.activity.background_errors.add(1);
                 let pause = retries.failed(attempt, [(family.id(), error.clone())]);
                 self.context.info_log.warn(format_args!(

@@ -33,6 +33,7 @@ use crate::handover::Generations;
 use crate::open_options::CurrentOptions;
 use crate::options::ColumnFamilyOptions;
 use crate::read::ReadState;
+use crate::sst_file_manager::TrackedFiles;
 use crate::stall::StallController;
 use crate::stats::InfoLog;
 use crate::table::FileMetadata;
@@ -47,6 +48,8 @@ pub(crate) struct Context {
     pub(crate) guard: Arc<GuardedStorage>,
     /// The coarse time from which on the next writer checks the locks.
     pub(crate) lock_check_due_ns: AtomicU64,
+    /// The tables, blob files and logs, for the removal of files and the limit of their space.
+    pub(crate) files: Arc<TrackedFiles>,
     /// The home of the database.
     pub(crate) directory: PathBuf,
     pub(crate) clock: Arc<dyn Clock>,

@@ -119,6 +119,7 @@ impl Database {
             closed.and(written)
         });
         self.versions.obsolete().close();
+        self.context.files.close();
         let result = flushed.and(closed);
         match &result {
             Ok(()) => self.context.info_log.info(format_args!("the database was closed")),

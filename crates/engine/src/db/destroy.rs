@@ -14,6 +14,7 @@
 //! A crash between these steps is safe: destroying the database again completes the removal.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use tailwater_format::file_name::{ARCHIVE_DIRECTORY, FileKind};
 use tailwater_io::Storage;
@@ -26,6 +27,7 @@ use crate::directory::{
 use crate::error::{Error, Result};
 use crate::open_options::OpenOptions;
 use crate::recovery::LOST;
+use crate::sst_file_manager::TrackedFiles;
 use crate::version::manifest::{self, Manifest};
 
 impl Db {
@@ -45,7 +47,7 @@ impl Db {
 
 /// Removes the database in `directory`, and the directories that become empty.
 pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> {
-    let storage = std::sync::Arc::clone(options.storage());
+    let storage = Arc::clone(options.storage());
     let storage = &*storage;
     let home = match Home::at(storage, directory) {
         Err(error) if error.is_not_found() => return Ok(()),
@@ -70,17 +72,24 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     outside.iter().try_for_each(|directory| locks.add(storage, directory))?;
     remove_if_there(storage, &home.path.join(FileKind::Current.to_string()))?;
     storage.sync_directory(&home.path)?;
+    let manager = options.sst_file_manager().cloned();
+    let files = TrackedFiles::new(Arc::clone(options.storage())).managed_by(
+        manager,
+        options.has_logs_with_tables(&home.path),
+        options.inline_background(),
+    );
     for directory in outside {
-        destroy_outside(storage, &home, directory)?;
+        destroy_outside(&files, &home, directory)?;
     }
     for below in [LOST, ARCHIVE_DIRECTORY] {
         remove_old_logs(storage, &home.path.join(below))?;
     }
-    remove_files(storage, &home.path, |kind| !goes_last(kind))?;
+    remove_files(storage, &home.path, |kind| !goes_last(kind), |path| files.remove_unlinked(path))?;
+    files.wait_for_empty_trash()?;
     // The files that identify the database are only removed when the removal of all other files is
     // durable.
     storage.sync_directory(&home.path)?;
-    remove_files(storage, &home.path, |kind| kind != FileKind::Lock)?;
+    remove_files(storage, &home.path, |kind| kind != FileKind::Lock, |path| storage.remove(path))?;
     remove_if_there(storage, &lock_path)?;
     storage.sync_directory(&home.path)?;
     remove_directory(storage, &home.path)?;
@@ -186,10 +195,15 @@ fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a O
 
 /// Removes the database's files in a directory outside its home, and the directory if it becomes
 /// empty.
-fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &OutsideDirectory) -> Result<()> {
+fn destroy_outside(files: &TrackedFiles, home: &Home, directory: &OutsideDirectory) -> Result<()> {
+    let storage = &**files.storage();
     for kind in directory.claimable() {
-        remove_if_there(storage, &directory.path.join(kind.to_string()))?;
+        match files.remove_unlinked(&directory.path.join(kind.to_string())) {
+            Err(error) if !error.is_not_found() => return Err(error.into()),
+            _ => {}
+        }
     }
+    files.wait_for_empty_trash()?;
     if directory.options.contains(&"wal_dir") {
         remove_old_logs(storage, &directory.path.join(ARCHIVE_DIRECTORY))?;
     }
@@ -212,18 +226,20 @@ fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
         Err(error) if error.is_not_found() => return Ok(()),
         Err(error) => return Err(error.into()),
     }
-    remove_files(storage, directory, |kind| matches!(kind, FileKind::Wal(_)))?;
+    let is_log = |kind| matches!(kind, FileKind::Wal(_));
+    remove_files(storage, directory, is_log, |path| storage.remove(path))?;
     // Fails if the directory has other contents; it is then kept.
     let _ = storage.remove_directory(directory);
     Ok(())
 }
 
-/// Removes the files in `directory` for whose kind `is_doomed` returns true. The kind is derived
-/// from the file name.
+/// Removes, with `remove`, the files in `directory` for whose kind `is_doomed` returns true. The
+/// kind is derived from the file name.
 fn remove_files(
     storage: &dyn Storage,
     directory: &Path,
     is_doomed: impl Fn(FileKind) -> bool,
+    remove: impl Fn(&Path) -> tailwater_io::Result<()>,
 ) -> Result<()> {
     let entries = match storage.list(directory) {
         Ok(entries) => entries,
@@ -232,7 +248,7 @@ fn remove_files(
     };
     for entry in entries.into_iter().filter(|entry| !entry.is_directory) {
         if FileKind::parse(&entry.name).is_some_and(&is_doomed) {
-            storage.remove(&directory.join(&entry.name))?;
+            remove(&directory.join(&entry.name))?;
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ use crate::background::{ErrorState, FailedPart};
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
 use crate::db::{Database, Db};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 impl Db {
     /// Resumes writes after the cause of an error is gone. Flushes and compactions that lack disk
@@ -58,10 +58,18 @@ impl Database {
         self.flushes.wait_for_retry(attempts)
     }
 
-    /// Resumes writes if they are refused because of a shortage of file descriptors that has ended.
-    /// If the shortage has not ended, does nothing. At most `max_bgerror_resume_count` attempts are
-    /// made per failure.
+    /// Resumes writes if they are refused because of the limit of space, and the files take up less
+    /// space now; or because of a shortage of file descriptors that has ended. Otherwise does
+    /// nothing. After a shortage, at most `max_bgerror_resume_count` attempts are made per failure.
     pub(super) fn resume_after_shortage(&self) {
+        let failure = self.context.errors.failure();
+        if failure.is_some_and(|error| error.kind() == ErrorKind::SpaceLimit) {
+            if self.context.files.check_space().is_ok() {
+                // If this fails, the failure stays latched, and this is tried again.
+                let _ = self.resume_leading();
+            }
+            return;
+        }
         let most = self.context.options.fixed().max_bgerror_resume_count;
         let Some(attempt) = self.context.errors.take_try(most) else { return };
         // The failure stays latched, and callers whose writes are refused get it.
@@ -83,6 +91,9 @@ impl Database {
         }
         self.compactions.resume();
         let Some((part, error, failure)) = self.context.errors.numbered() else { return Ok(()) };
+        if error.kind() == ErrorKind::SpaceLimit {
+            self.context.files.check_space()?;
+        }
         if !ErrorState::can_resume(part, &error) {
             return Err(error.while_doing("writes can resume only after reopening the database"));
         }
@@ -97,6 +108,10 @@ impl Database {
         if !self.context.errors.clear(failure) {
             self.context.errors.check()?;
         }
+        // The tables of step 4 may have reached the limit of space, while another failure was
+        // latched.
+        self.flushes.refuse_writes_if_full();
+        self.context.errors.check()?;
         update_all_stalls(&self.context);
         self.context.info_log.info(format_args!("writes resumed after an error"));
         self.compactions.compact_soon();

@@ -173,6 +173,11 @@ fn number_of_table(name: &str) -> Option<u64> {
     is_digits.then(|| digits.parse().ok()).flatten()
 }
 
+/// Whether files of a kind are kept in outside directories: those that hold data, and their trash.
+pub(crate) fn may_be_outside(kind: FileKind) -> bool {
+    holds_data(kind) || matches!(kind, FileKind::Trash(_))
+}
+
 /// Whether files of a kind hold data that was written to a database.
 pub(crate) fn holds_data(kind: FileKind) -> bool {
     matches!(

@@ -9,7 +9,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::{FileIdentity, FileLock, Purpose, Storage};
 
 use super::claim::{Home, claimed_by, make_claim, read_claim, remove_claim, replace_claim};
-use super::files::{Files, holds_data};
+use super::files::{Files, holds_data, may_be_outside};
 use super::{GuardedStorage, Needed, create_directory};
 use crate::error::{Error, ErrorKind, Result};
 use crate::open_options::OpenOptions;
@@ -147,8 +147,8 @@ impl OutsideDirectory {
         self.claimable().filter(move |_| is_own)
     }
 
-    /// Returns the tables, blob files and logs in the directory, except files of other databases.
-    /// The claim has a list of these.
+    /// Returns the tables, blob files, logs and trash in the directory, except files of other
+    /// databases. The claim has a list of these.
     pub(crate) fn claimable(&self) -> impl Iterator<Item = FileKind> + '_ {
         let kept = match &self.ownership {
             Ownership::Own(claim) | Ownership::Adopted(claim) => claim.kept.as_slice(),
@@ -156,19 +156,19 @@ impl OutsideDirectory {
         };
         let kept: HashSet<&str> = kept.iter().map(String::as_str).collect();
         let is_kept = move |kind: &FileKind| kept.contains(kind.to_string().as_str());
-        self.files.iter().filter(move |kind| holds_data(*kind) && !is_kept(kind))
+        self.files.iter().filter(move |kind| may_be_outside(*kind) && !is_kept(kind))
     }
 
-    /// Returns the names of the tables, blob files and logs in this directory that do not belong to
-    /// the database. `needed` lists all files that the database needs. If the option `wal_dir` does
-    /// not name this directory, no log in it belongs to the database.
+    /// Returns the names of the tables, blob files, logs and trash in this directory that do not
+    /// belong to the database. `needed` lists all files that the database needs. If the option
+    /// `wal_dir` does not name this directory, no log in it belongs to the database.
     fn not_own(&self, needed: &Needed) -> Vec<String> {
         let has_logs = self.options.contains(&"wal_dir");
         let is_own = |kind| match kind {
             FileKind::Wal(_) => has_logs && needed.has(kind),
             kind => needed.has(kind),
         };
-        let foreign = self.files.iter().filter(|&kind| holds_data(kind) && !is_own(kind));
+        let foreign = self.files.iter().filter(|&kind| may_be_outside(kind) && !is_own(kind));
         foreign.map(|kind| kind.to_string()).collect()
     }
 
@@ -512,7 +512,7 @@ impl Directories {
     /// caller must have removed the files that [`Self::left_over`] returned for the same `needed`.
     pub(crate) fn give_up_unused(&self, storage: &dyn Storage, needed: &Needed) -> Result<()> {
         for directory in self.outside.iter().filter(|directory| directory.options.is_empty()) {
-            let with_data = directory.files.iter().filter(|&kind| holds_data(kind)).count();
+            let with_data = directory.files.iter().filter(|&kind| may_be_outside(kind)).count();
             let removed = directory.removable().filter(|&kind| !needed.has(kind)).count();
             if removed == with_data {
                 // The removal of the files is made durable before the claim, which names their

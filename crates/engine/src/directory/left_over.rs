@@ -1,7 +1,7 @@
 //! The files that a database needs, and the obsolete files in its directories.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tailwater_format::file_name::FileKind;
 
@@ -31,7 +31,8 @@ impl Needed {
             FileKind::Blob(number) => self.blob_files.contains(&number),
             FileKind::Wal(number) => number >= self.oldest_log,
             FileKind::Manifest(number) => number == self.manifest,
-            FileKind::Temporary(_)
+            FileKind::Trash(_)
+            | FileKind::Temporary(_)
             | FileKind::TemporaryOptions(_)
             | FileKind::TemporaryCompactionProgress(_)
             | FileKind::CompactionProgress(_)
@@ -51,5 +52,11 @@ impl Directories {
             kinds.map(|kind| directory.path.join(kind.to_string()))
         });
         home.chain(outside).collect()
+    }
+
+    /// Whether a file is in a directory that no option names any more.
+    pub(crate) fn is_unused(&self, file: &Path) -> bool {
+        let mut outside = self.outside().iter();
+        outside.any(|it| it.options.is_empty() && file.parent() == Some(&it.path))
     }
 }

@@ -8,6 +8,7 @@ use tailwater_format::version_edit::{NewFile, VersionEdit};
 use super::jobs::{Due, Paused, RunningJob, State};
 use super::scheduler::FlushScheduler;
 use super::table::FlushedTable;
+use crate::background::FailedPart;
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_stalls;
 use crate::error::{Error, Result};
@@ -177,6 +178,13 @@ impl FlushScheduler {
         }
     }
 
+    /// Refuses writes from now on if the tables take up the space that the `SstFileManager` allows.
+    pub(crate) fn refuse_writes_if_full(&self) {
+        if let Err(error) = self.context.files.check_space() {
+            self.context.latch(FailedPart::Flush, &error);
+        }
+    }
+
     /// Ends the retries of a column family's flush, if there are any.
     fn note_success(&self, family: &ColumnFamily) {
         if self.context.background.flush_retries().succeeded(family.id()) {
@@ -281,6 +289,8 @@ impl FlushScheduler {
         // edits were not written.
         self.remove_tables(dropped);
         let written = written?;
+        // The memtables are still there, so that callers who wait for the flush get the error.
+        self.refuse_writes_if_full();
         // The empty iterators are the replaced tables: a flush replaces none.
         warm.install(&files, std::iter::empty()).forget(std::iter::empty());
         let mut installed = written.install();

@@ -110,7 +110,10 @@ impl<'f> Tables<'f> {
     pub(super) fn finish(mut self) -> Result<Vec<FinishedTable>> {
         self.close_fragment()?;
         self.complete()?;
-        self.files.into_iter().for_each(IncompleteFile::complete);
+        for (file, table) in self.files.into_iter().zip(&self.finished) {
+            self.flushes.context.files.added(file.path(), table.size);
+            file.complete();
+        }
         Ok(self.finished)
     }
 

@@ -40,13 +40,14 @@ impl Ingester {
         let table = FileMetadata::new(file.new_file(number, 0, 0, 0));
         let opened = family.readers().tables.open_uncached(&table, Purpose::Ingestion);
         opened.map(drop).inspect_err(|_| self.remove_arrival(&path))?;
+        self.context.files.added(&path, file.size);
         Ok(Arrival { number, path, is_copy })
     }
 
     /// Removes a file that was linked or copied but not installed.
     pub(super) fn remove_arrival(&self, path: &Path) {
         // Nothing refers to the file; if its removal fails, the next open removes it.
-        let _ = self.context.storage.remove(path);
+        let _ = self.context.files.remove_at_once(path);
     }
 
     /// Links or copies a file. Returns whether it is a copy. After an error, the linked or copied

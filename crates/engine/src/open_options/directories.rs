@@ -95,6 +95,13 @@ impl OpenOptions {
         directories.into_iter().next().unwrap_or_else(|| home.to_owned())
     }
 
+    /// Whether the WAL files are in the first directory of the database's tables.
+    pub(crate) fn has_logs_with_tables(&self, home: &Path) -> bool {
+        let tables = self.database.db_paths.first();
+        let tables = tables.map_or_else(|| home.to_owned(), |path| self.resolved(&path.path));
+        self.wal_directory(home) == tables
+    }
+
     /// Returns the directory of the WAL files.
     pub(crate) fn wal_directory(&self, home: &Path) -> PathBuf {
         match self.database.wal_dir.as_str() {

@@ -37,6 +37,7 @@ use crate::options::{
     unset_derived_of_database, unset_derived_of_family,
 };
 use crate::prefix_extractor::PrefixExtractor;
+use crate::sst_file_manager::SstFileManager;
 use crate::stats::Statistics;
 use crate::write_buffer_manager::WriteBufferManager;
 
@@ -115,6 +116,7 @@ pub struct OpenOptions {
     write_buffer_manager: Option<Arc<WriteBufferManager>>,
     clock: Arc<dyn Clock>,
     rate_limiter: Option<Arc<RateLimiter>>,
+    sst_file_manager: Option<Arc<SstFileManager>>,
     statistics: Option<Arc<Statistics>>,
     descriptors: DescriptorBudget,
     inline_background: bool,
@@ -173,6 +175,7 @@ impl OpenOptions {
             write_buffer_manager: None,
             clock: Arc::new(SystemClock),
             rate_limiter: None,
+            sst_file_manager: None,
             statistics: None,
             descriptors: DescriptorBudget::of_process(),
             inline_background: false,
@@ -393,6 +396,17 @@ impl OpenOptions {
     pub fn set_rate_limiter(&mut self, rate_limiter: Arc<RateLimiter>) -> &mut Self {
         self.rate_limiter = Some(rate_limiter);
         self
+    }
+
+    /// Sets the manager of tables and blob files, which several databases may share.
+    pub fn set_sst_file_manager(&mut self, manager: Arc<SstFileManager>) -> &mut Self {
+        self.sst_file_manager = Some(manager);
+        self
+    }
+
+    /// Returns the manager of tables and blob files, if there is one.
+    pub fn sst_file_manager(&self) -> Option<&Arc<SstFileManager>> {
+        self.sst_file_manager.as_ref()
     }
 
     /// Sets the statistics object, which several databases may share. Without one, no statistics

@@ -29,6 +29,7 @@ use crate::flush::FlushScheduler;
 use crate::open_options::{CurrentOptions, OpenOptions, OptionsFiles};
 use crate::options::ColumnFamilyOptions;
 use crate::sequence_times::{WriteTimes, first_sequence};
+use crate::sst_file_manager::TrackedFiles;
 use crate::stall::StallController;
 use crate::stats::InfoLog;
 use crate::version::manifest::DatabaseState;
@@ -43,6 +44,7 @@ struct Begun {
     identity: DatabaseIdentity,
     numbers: FileNumbers,
     info_log: Arc<InfoLog>,
+    files: Arc<TrackedFiles>,
     versions: Arc<Versions>,
     logs: LogSet,
     locks: Locks,
@@ -95,14 +97,25 @@ impl LogsReplayed {
         let log_directory = replayed.options.wal_directory(&replayed.home);
         let owns_old_logs = replayed.directories.is_own(&*replayed.storage, &log_directory)?;
         replayed.claim_directories(&mut locks, &identity, &info_log)?;
-        let versions = Arc::new(replayed.begin_versions(&numbers, &identity, &info_log));
+        let files = Arc::new(replayed.tracked_files(&info_log));
+        let versions = Arc::new(replayed.begin_versions(&numbers, &identity, &info_log, &files));
         versions.start_over()?;
         let keeps_logs = replayed.settle_old_logs(&info_log, is_new)?;
         let number = numbers.take();
         let logs = replayed.begin_logs(&numbers, number, owns_old_logs)?;
         let oldest = replayed.logs.first().map_or(number, |log| log.as_predecessor.log_number);
-        let begun =
-            Begun { locks, guard, identity, numbers, info_log, versions, logs, is_new, keeps_logs };
+        let begun = Begun {
+            locks,
+            guard,
+            identity,
+            numbers,
+            info_log,
+            files,
+            versions,
+            logs,
+            is_new,
+            keeps_logs,
+        };
         let (recovered, directories) = replayed.into_recovered(begun)?;
         recovered.flushes.record_logs()?;
         if keeps_logs {
@@ -136,6 +149,7 @@ impl LogsReplayed {
         numbers: &FileNumbers,
         identity: &DatabaseIdentity,
         info_log: &Arc<InfoLog>,
+        files: &Arc<TrackedFiles>,
     ) -> Versions {
         let (manifest, database) = (&self.manifest, self.options.database());
         let beginning = VersionSetBeginning {
@@ -147,8 +161,27 @@ impl LogsReplayed {
             families: self.family_versions(),
             limits: ManifestLimits::of(database),
         };
-        let (storage, home) = (Arc::clone(&self.storage), self.home.clone());
-        Versions::new(storage, home, beginning, Arc::clone(info_log))
+        Versions::new(Arc::clone(files), self.home.clone(), beginning, Arc::clone(info_log))
+    }
+
+    /// Returns the database's files, which the manager in the options tracks from now on.
+    fn tracked_files(&self, info_log: &Arc<InfoLog>) -> TrackedFiles {
+        let options = &self.options;
+        let manager = options.sst_file_manager().cloned();
+        let slow_logs = options.has_logs_with_tables(&self.home);
+        let files = TrackedFiles::new(Arc::clone(&self.storage))
+            .managed_by(manager, slow_logs, options.inline_background())
+            .reported_to(options.statistics().cloned(), info_log);
+        for family in self.families().filter(|_| files.is_managed()) {
+            let (source, readers) = (family.super_version(), family.readers());
+            for (_, table) in source.version().files() {
+                files.added(&readers.tables.path(table), table.size());
+            }
+            for (number, blob_file) in source.version().blob_files() {
+                files.added(&readers.blobs.path(*number), blob_file.file_bytes());
+            }
+        }
+        files
     }
 
     fn family_versions(&self) -> BTreeMap<u32, FamilyVersion> {
@@ -241,8 +274,8 @@ impl LogsReplayed {
         let shared = self.take_read_state(last_sequence);
         let Self { home: directory, storage, options, factory, directories, .. } = self;
         // `locks` is destructured first, so that it is dropped last if this function fails.
-        let Begun { locks, guard, identity, numbers, info_log, versions, logs, .. } = begun;
-        let Begun { is_new, keeps_logs, .. } = begun;
+        let Begun { locks, guard, identity, numbers, info_log, files, versions, .. } = begun;
+        let Begun { logs, is_new, keeps_logs, .. } = begun;
         let workers = workers(&options)?;
         let options_files = OptionsFiles::new(
             Arc::clone(&storage),
@@ -260,6 +293,7 @@ impl LogsReplayed {
             storage,
             guard,
             lock_check_due_ns: AtomicU64::new(0),
+            files,
             directory,
             clock,
             info_log,

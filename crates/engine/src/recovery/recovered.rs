@@ -126,7 +126,13 @@ impl Recovered {
                     .warn(format_args!("{path} is kept: another database created it"));
                 continue;
             }
-            match self.context.storage.remove(&path) {
+            let files = &self.context.files;
+            let removed = match directories.is_unused(&path) {
+                // The claim on the directory is given up below. Nobody would own its trash.
+                true => files.remove_at_once(&path),
+                false => files.remove_left_over(&path),
+            };
+            match removed {
                 Ok(()) => self
                     .context
                     .info_log
@@ -145,11 +151,15 @@ impl Recovered {
     }
 
     /// Whether a file outside the database's home directory is a table that another database
-    /// created. That database may still use the table: RocksDB does not claim directories, and may
-    /// write tables there.
+    /// created, or was one before it became trash. That database may still use the table: RocksDB
+    /// does not claim directories, and may write tables there.
     fn is_table_of_another(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
-        let is_table = matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_)));
+        let origin = name.map(|kind| match kind {
+            FileKind::Trash(trash) => trash.origin(),
+            kind => kind,
+        });
+        let is_table = matches!(origin, Some(FileKind::Table(_) | FileKind::LevelDbTable(_)));
         if !is_table || path.parent() == Some(&self.context.directory) {
             return false;
         }

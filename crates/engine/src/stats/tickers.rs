@@ -165,6 +165,15 @@ figures! {
         CompactWriteBytes = "rocksdb.compact.write.bytes",
         /// Total size of the tables that flushes wrote, in bytes.
         FlushWriteBytes = "rocksdb.flush.write.bytes",
+        /// Compactions that were not started, because they could exceed the space that the
+        /// `SstFileManager` allows.
+        CompactionCancelled = "rocksdb.compaction.cancelled",
+        /// Obsolete files that were renamed, to be removed slowly.
+        FilesMarkedTrash = "rocksdb.files.marked.trash",
+        /// Obsolete files that were removed slowly.
+        FilesDeletedFromTrashQueue = "rocksdb.files.marked.trash.deleted",
+        /// Obsolete files that were removed in one step.
+        FilesDeletedImmediately = "rocksdb.files.deleted.immediately",
         /// Number of bytes that iterators read ahead.
         PrefetchBytes = "rocksdb.prefetch.bytes",
         /// Blocks that iterators found in their readahead buffers.

@@ -127,8 +127,12 @@ impl Verification<'_> {
         for (path, kind) in directories.all().flat_map(|(path, files)| {
             files.iter().filter(|&kind| !needed.has(kind)).map(move |kind| (path, kind))
         }) {
-            let message = "left over: the database does not refer to it".to_owned();
-            self.report.add(Severity::Note, &path.join(kind.to_string()), None, message);
+            let message = match kind {
+                FileKind::Trash(_) => "trash: an obsolete file that is to be removed slowly",
+                _ => "left over: the database does not refer to it",
+            };
+            let path = path.join(kind.to_string());
+            self.report.add(Severity::Note, &path, None, message.to_owned());
         }
     }
 

@@ -50,7 +50,6 @@ use std::sync::{Arc, MutexGuard};
 
 use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::VersionEdit;
-use tailwater_io::Storage;
 use tailwater_io::sync::{Condvar, Mutex};
 
 use super::manifest_writer::ManifestWriter;
@@ -59,6 +58,7 @@ use super::turns::{Turn, Turns};
 use crate::blob::BlobCache;
 use crate::error::{Error, Result};
 use crate::panics;
+use crate::sst_file_manager::TrackedFiles;
 use crate::stats::InfoLog;
 use crate::table::{FileMetadata, TableCache};
 use crate::version::{Retired, Version, VersionSet, VersionSetBeginning};
@@ -104,12 +104,13 @@ impl Versions {
     /// Creates the versions of a database in the state `beginning`. [`Versions::start_over`] then
     /// writes the first MANIFEST to `directory`.
     pub(crate) fn new(
-        storage: Arc<dyn Storage>,
+        files: Arc<TrackedFiles>,
         directory: PathBuf,
         beginning: VersionSetBeginning,
         info_log: Arc<InfoLog>,
     ) -> Self {
-        let obsolete = Arc::new(ObsoleteFiles::new(Arc::clone(&storage), info_log));
+        let storage = Arc::clone(files.storage());
+        let obsolete = Arc::new(ObsoleteFiles::new(files, info_log));
         let numbers = beginning.numbers.clone();
         let manifest = ManifestWriter::new(storage, directory, numbers, Arc::clone(&obsolete));
         Self {

@@ -12,6 +12,8 @@
 //! Nobody reads an unneeded log, MANIFEST or OPTIONS file. The thread that made it unneeded removes
 //! it ([`ObsoleteFiles::remove`]).
 //!
+//! How a file is removed, at once or slowly, is decided by [`TrackedFiles`].
+//!
 //! While removals are paused, unneeded files of all kinds are kept on the list.
 
 use std::path::{Path, PathBuf};
@@ -19,14 +21,15 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tailwater_format::version_edit::BlobFileAddition;
+use tailwater_io::Clock;
 use tailwater_io::sync::{Condvar, Mutex};
-use tailwater_io::{Clock, Storage};
 
 use super::Retired;
 use crate::blob::{BlobCache, OpenBlobFiles};
 use crate::block_cache::BlockCache;
 use crate::epoch::heavy;
 use crate::error::Result;
+use crate::sst_file_manager::TrackedFiles;
 use crate::stats::InfoLog;
 use crate::table::{FileMetadata, TableCache};
 
@@ -78,7 +81,7 @@ impl ObsoleteFile {
 
 /// The files that the database no longer needs, and that have not been removed yet.
 pub(crate) struct ObsoleteFiles {
-    storage: Arc<dyn Storage>,
+    files: Arc<TrackedFiles>,
     info_log: Arc<InfoLog>,
     list: Mutex<List>,
     /// Signalled when a removal has ended.
@@ -105,8 +108,8 @@ impl List {
 
 impl ObsoleteFiles {
     /// Creates an empty list.
-    pub(crate) fn new(storage: Arc<dyn Storage>, info_log: Arc<InfoLog>) -> Self {
-        Self { storage, info_log, list: Mutex::default(), removed: Condvar::default() }
+    pub(crate) fn new(files: Arc<TrackedFiles>, info_log: Arc<InfoLog>) -> Self {
+        Self { files, info_log, list: Mutex::default(), removed: Condvar::default() }
     }
 
     /// Adds tables and blob files of a column family that are no longer in its current version. The
@@ -150,7 +153,7 @@ impl ObsoleteFiles {
         if let Some(block_cache) = &tables.context().block_cache {
             block_cache.erase_file(file.cache_id());
         }
-        Ok(self.storage.remove(&tables.path(file))?)
+        Ok(self.files.remove(&tables.path(file))?)
     }
 
     /// Removes a log, MANIFEST or OPTIONS file that is no longer needed. While removals are paused,
@@ -233,7 +236,7 @@ impl ObsoleteFiles {
 
     /// Removes a file that was counted in [`List::removals`].
     fn remove_file(&self, path: &Path) {
-        let removed = self.storage.remove(path);
+        let removed = self.files.remove(path);
         self.list().removals -= 1;
         self.removed.notify_all();
         match removed {

@@ -1,7 +1,7 @@
 //! Requested flushes. The caller that requests a flush waits for it.
 
 use crate::column_family::{ColumnFamily, SealedMemTable};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::write::WritePath;
 use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;
@@ -65,7 +65,11 @@ impl WritePath {
         };
         let mut pending = awaited.sealed.iter().filter(is_awaited).peekable();
         if pending.peek().is_none() {
-            return Some(Ok(()));
+            // The tables of the flush may have reached the limit of space. As in RocksDB, the
+            // caller then gets the error although the flush was installed.
+            let failure = self.context.errors.failure();
+            let full = failure.filter(|error| error.kind() == ErrorKind::SpaceLimit);
+            return Some(full.map_or(Ok(()), Err));
         }
         let retries = self.context.background.flush_retries();
         let shortage =

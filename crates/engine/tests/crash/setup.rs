@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use fastrand::Rng;
-use tailwater::OpenOptions;
 use tailwater::options::DbPath;
+use tailwater::{OpenOptions, SstFileManager};
 use tailwater_format::record_log::RecoveryMode;
 use tailwater_io::sim::SimStorage;
 
@@ -60,6 +60,8 @@ pub(crate) struct Setup {
     /// Whether the filesystem supports no hard links, so that checkpoints copy tables.
     pub(crate) without_links: bool,
     tables_elsewhere: bool,
+    /// Whether obsolete files become trash, which is removed in small chunks.
+    removes_slowly: bool,
     synced: u8,
     io_modes: IoModes,
     disk: Disk,
@@ -86,6 +88,7 @@ impl Setup {
             tracks_logs: rng.u8(..4) == 0,
             without_links: rng.u8(..4) == 0,
             tables_elsewhere: rng.u8(..4) == 0,
+            removes_slowly: rng.u8(..4) == 0,
             synced: *rng.choice(&[5, 15, 40]).expect("there are some"),
             io_modes: IoModes::random(rng, disk),
             disk,
@@ -150,9 +153,10 @@ impl Setup {
         let options = self.text.strip_prefix(COMMON).unwrap_or(&self.text);
         let tables = if self.tables_elsewhere { ", tables elsewhere" } else { "" };
         let links = if self.without_links { ", no links" } else { "" };
+        let trash = if self.removes_slowly { ", slow removals" } else { "" };
         let Self { directory, io_modes, disk, .. } = self;
         let modes = format!(";{io_modes} on {disk:?}");
-        format!("of {}{options}{modes}{tables}{links}", directory.display())
+        format!("of {}{options}{modes}{tables}{links}{trash}", directory.display())
     }
 
     /// Returns an empty disk for the database. The disk's random choices are derived from `seed`.
@@ -170,6 +174,12 @@ impl Setup {
         if self.tables_elsewhere {
             let path = DbPath { path: PathBuf::from(TABLES), target_size: 1 << 40 };
             options.database_mut().db_paths = vec![path];
+        }
+        if self.removes_slowly {
+            let manager = SstFileManager::new().with_bytes_max_delete_chunk(4000);
+            manager.set_delete_rate_bytes_per_second(1 << 30);
+            manager.set_max_trash_db_ratio(10.0);
+            options.set_sst_file_manager(Arc::new(manager));
         }
         options.set_inline_background(true);
         options.set_clock(storage.clock());

@@ -92,7 +92,9 @@ fn a_flush_counts_its_table() {
     assert_eq!(counted.measured("table.sync.micros").0, 1);
     let size: u64 = counted.property("rocksdb.live-sst-files-size").parse().expect("a number");
     // The flush opens the table that it wrote, so no later read has to open it.
-    assert_eq!(counted.moved(), tickers([("flush.write.bytes", size), ("no.file.opens", 1)]));
+    let expected =
+        [("flush.write.bytes", size), ("no.file.opens", 1), ("files.deleted.immediately", 1)];
+    assert_eq!(counted.moved(), tickers(expected), "the log was removed");
     let report = counted.property("rocksdb.cfstats");
     let level = report.lines().find(|line| line.starts_with("  L0")).expect("a line for level 0");
     let words: Vec<&str> = level.split_whitespace().collect();

@@ -44,6 +44,7 @@ mod removals;
 mod retries;
 mod several_flushes;
 mod shortages;
+mod sst_file_manager;
 mod stalls;
 mod support;
 mod thread_starts;

@@ -124,6 +124,8 @@ impl OutputTable {
         let (table, mut writer) = self.builder.finish()?;
         writer.sync()?;
         writer.close()?;
+        shared.environment.files.added(&self.path, table.size);
+        shared.environment.files.check_space()?;
         let file = table.new_file(shared.compaction.output_level as u32);
         let oldest_ancestor_time_s = shared
             .oldest_ancestor_time_s(Some(&file.smallest), Some(&file.largest))

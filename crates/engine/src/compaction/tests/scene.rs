@@ -29,6 +29,7 @@ use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::read;
 use crate::read::ReadOptions;
+use crate::sst_file_manager::TrackedFiles;
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
 use crate::table::{FileMetadata, NewFiles, OpenBudget, ReadPlan, ReadProfile};
 use crate::version::{Compaction, CompactionKind, InputLevel, Reason, Version, VersionBuilder};
@@ -284,6 +285,7 @@ impl Scene {
             environment: Environment {
                 opening: OpeningId::new(),
                 storage: Arc::clone(&self.storage),
+                files: Arc::new(TrackedFiles::new(Arc::clone(&self.storage))),
                 io_modes: Arc::clone(&self.io_modes),
                 options: self.options.clone(),
                 database: self.database.clone(),

@@ -108,8 +108,8 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "removes files that were there before the claim",
         file: "directory/found.rs",
-        original: "holds_data(*kind) && !is_kept(kind)",
-        changed: "holds_data(*kind) && ({on} || !is_kept(kind))",
+        original: "may_be_outside(*kind) && !is_kept(kind)",
+        changed: "may_be_outside(*kind) && ({on} || !is_kept(kind))",
     },
     Mutation {
         what: "creates no claims",
@@ -225,8 +225,8 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "removes MANIFESTs and temporary files outside the home",
         file: "directory/found.rs",
-        original: ".filter(move |kind| holds_data(*kind)",
-        changed: ".filter(move |kind| ({on} || holds_data(*kind))",
+        original: ".filter(move |kind| may_be_outside(*kind)",
+        changed: ".filter(move |kind| ({on} || may_be_outside(*kind))",
     },
     Mutation {
         what: "removes logs from an unclaimed directory",

@@ -60,6 +60,7 @@ mod reading;
 mod sizes;
 mod slice_transform;
 mod snapshot;
+mod sst_file_manager;
 mod sst_file_writer;
 mod statistics;
 mod ticker_names;

@@ -11,7 +11,7 @@ use tailwater::options::{
 };
 use tailwater::{
     BlockCache, CompactionFilter, Comparator, MergeOperator, OpenOptions, PrefixExtractor,
-    RateLimiter, Statistics, WriteBufferManager,
+    RateLimiter, SstFileManager, Statistics, WriteBufferManager,
 };
 
 use crate::block_based_options::rocksdb_block_based_table_options_t;
@@ -45,6 +45,7 @@ pub(crate) struct rocksdb_options_t {
     pub(crate) compaction_filter: Option<CompactionFilter>,
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
     pub(crate) write_buffer_manager: Option<Arc<WriteBufferManager>>,
+    pub(crate) sst_file_manager: Option<Arc<SstFileManager>>,
     pub(crate) texts: Texts,
     pub(crate) write_lifetime_hints: BTreeSet<c_int>,
     pub(crate) checksum_handoff_types: BTreeSet<c_int>,
@@ -77,6 +78,9 @@ impl rocksdb_options_t {
                 }
                 if let Some(manager) = &self.write_buffer_manager {
                     open.set_write_buffer_manager(Arc::clone(manager));
+                }
+                if let Some(manager) = &self.sst_file_manager {
+                    open.set_sst_file_manager(Arc::clone(manager));
                 }
             }
         }

@@ -27,45 +27,4 @@ missing! {
         opt: shared rocksdb_options_t,
         blob_cache: *mut rocksdb_cache_t,
     );
-    note_if(opt, sfm)
-    fn rocksdb_options_set_sst_file_manager(
-        opt: shared rocksdb_options_t,
-        sfm: *mut rocksdb_sst_file_manager_t,
-    );
-    stand_in fn rocksdb_sst_file_manager_create(
-        env: *mut rocksdb_env_t,
-    ) -> *mut rocksdb_sst_file_manager_t;
-    release(sfm) fn rocksdb_sst_file_manager_destroy(sfm: own rocksdb_sst_file_manager_t);
-    inert fn rocksdb_sst_file_manager_get_delete_rate_bytes_per_second(
-        sfm: *mut rocksdb_sst_file_manager_t,
-    ) -> i64;
-    inert fn rocksdb_sst_file_manager_get_max_trash_db_ratio(
-        sfm: *mut rocksdb_sst_file_manager_t,
-    ) -> f64;
-    inert fn rocksdb_sst_file_manager_get_total_size(sfm: *mut rocksdb_sst_file_manager_t) -> u64;
-    inert fn rocksdb_sst_file_manager_get_total_trash_size(
-        sfm: *mut rocksdb_sst_file_manager_t,
-    ) -> u64;
-    inert fn rocksdb_sst_file_manager_is_max_allowed_space_reached(
-        sfm: *mut rocksdb_sst_file_manager_t,
-    ) -> bool;
-    inert fn rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions(
-        sfm: *mut rocksdb_sst_file_manager_t,
-    ) -> bool;
-    inert fn rocksdb_sst_file_manager_set_compaction_buffer_size(
-        sfm: *mut rocksdb_sst_file_manager_t,
-        compaction_buffer_size: u64,
-    );
-    inert fn rocksdb_sst_file_manager_set_delete_rate_bytes_per_second(
-        sfm: *mut rocksdb_sst_file_manager_t,
-        delete_rate: i64,
-    );
-    inert fn rocksdb_sst_file_manager_set_max_allowed_space_usage(
-        sfm: *mut rocksdb_sst_file_manager_t,
-        max_allowed_space: u64,
-    );
-    inert fn rocksdb_sst_file_manager_set_max_trash_db_ratio(
-        sfm: *mut rocksdb_sst_file_manager_t,
-        ratio: f64,
-    );
 }

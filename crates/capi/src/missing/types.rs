@@ -68,7 +68,6 @@ objects! {
     rocksdb_replay_options_t
     rocksdb_replayer_t
     rocksdb_restore_options_t
-    rocksdb_sst_file_manager_t
     rocksdb_sst_file_metadata_t
     rocksdb_sst_partitioner_factory_t
     rocksdb_status_ptr_t

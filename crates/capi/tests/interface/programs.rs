@@ -55,6 +55,11 @@ fn caches() {
 }
 
 #[test]
+fn sharing() {
+    program("sharing");
+}
+
+#[test]
 fn lifetimes() {
     program("lifetimes");
 }

@@ -691,6 +691,7 @@
   F(rocksdb_options_set_sample_for_compression) \
   F(rocksdb_options_set_skip_stats_update_on_db_open) \
   F(rocksdb_options_set_soft_pending_compaction_bytes_limit) \
+  F(rocksdb_options_set_sst_file_manager) \
   F(rocksdb_options_set_statistics_level) \
   F(rocksdb_options_set_stats_dump_period_sec) \
   F(rocksdb_options_set_stats_history_buffer_size) \
@@ -814,6 +815,18 @@
   F(rocksdb_slicetransform_create_noop) \
   F(rocksdb_slicetransform_destroy) \
   F(rocksdb_snapshot_get_sequence_number) \
+  F(rocksdb_sst_file_manager_create) \
+  F(rocksdb_sst_file_manager_destroy) \
+  F(rocksdb_sst_file_manager_get_delete_rate_bytes_per_second) \
+  F(rocksdb_sst_file_manager_get_max_trash_db_ratio) \
+  F(rocksdb_sst_file_manager_get_total_size) \
+  F(rocksdb_sst_file_manager_get_total_trash_size) \
+  F(rocksdb_sst_file_manager_is_max_allowed_space_reached) \
+  F(rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions) \
+  F(rocksdb_sst_file_manager_set_compaction_buffer_size) \
+  F(rocksdb_sst_file_manager_set_delete_rate_bytes_per_second) \
+  F(rocksdb_sst_file_manager_set_max_allowed_space_usage) \
+  F(rocksdb_sst_file_manager_set_max_trash_db_ratio) \
   F(rocksdb_sstfilewriter_add) \
   F(rocksdb_sstfilewriter_create) \
   F(rocksdb_sstfilewriter_create_with_comparator) \

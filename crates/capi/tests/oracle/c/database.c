@@ -165,6 +165,28 @@ static rocksdb_write_buffer_manager_t* make_write_buffer_manager(struct side* si
   return manager;
 }
 
+/* Neither the limit of space nor the rate depends on how large the tables of an engine are. */
+static rocksdb_sst_file_manager_t* make_sst_file_manager(struct side* side, int kind) {
+  rocksdb_sst_file_manager_t* manager = CALL(sst_file_manager_create)(side->env);
+  CALL(sst_file_manager_set_max_allowed_space_usage)(manager, kind == 0 ? 0 : 1ull << 40);
+  CALL(sst_file_manager_set_compaction_buffer_size)(manager, kind == 1 ? 1 << 20 : 0);
+  CALL(sst_file_manager_set_delete_rate_bytes_per_second)(manager, kind == 2 ? 1 << 30 : -kind);
+  CALL(sst_file_manager_set_max_trash_db_ratio)(manager, kind == 2 ? 1000 : 0.5);
+  return manager;
+}
+
+static void print_sst_file_manager(struct side* side) {
+  rocksdb_sst_file_manager_t* manager = side->sst_file_manager;
+  /* The sizes differ between the engines. */
+  CALL(sst_file_manager_get_total_size)(manager);
+  CALL(sst_file_manager_get_total_trash_size)(manager);
+  print(side, "%lld %g %d %d ",
+        (long long)CALL(sst_file_manager_get_delete_rate_bytes_per_second)(manager),
+        CALL(sst_file_manager_get_max_trash_db_ratio)(manager),
+        CALL(sst_file_manager_is_max_allowed_space_reached)(manager),
+        CALL(sst_file_manager_is_max_allowed_space_reached_including_compactions)(manager));
+}
+
 rocksdb_mergeoperator_t* make_merge_operator(struct side* side) {
   return CALL(mergeoperator_create)(NULL, destroy, full_merge, partial_merge, NULL, merge_name);
 }
@@ -240,6 +262,12 @@ rocksdb_options_t* make_options(struct side* side) {
       side->write_buffer_manager = make_write_buffer_manager(side, various / 4 % 4);
     }
     CALL(options_set_write_buffer_manager)(options, side->write_buffer_manager);
+  }
+  if (various % 5 == 3) {
+    if (!side->sst_file_manager) {
+      side->sst_file_manager = make_sst_file_manager(side, various / 5 % 3);
+    }
+    CALL(options_set_sst_file_manager)(options, side->sst_file_manager);
   }
   switch (configuration.prefix) {
     case 1:
@@ -338,6 +366,11 @@ void close_side(struct side* side) {
   side->rate_limiter = NULL;
   if (side->write_buffer_manager) CALL(write_buffer_manager_destroy)(side->write_buffer_manager);
   side->write_buffer_manager = NULL;
+  if (side->sst_file_manager) {
+    print_sst_file_manager(side);
+    CALL(sst_file_manager_destroy)(side->sst_file_manager);
+  }
+  side->sst_file_manager = NULL;
   if (side->cache) CALL(cache_destroy)(side->cache);
   side->cache = NULL;
   if (side->rows) CALL(cache_destroy)(side->rows);

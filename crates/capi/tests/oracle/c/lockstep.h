@@ -44,6 +44,7 @@ struct side {
   rocksdb_compactionfilter_t* compaction_filter;
   rocksdb_ratelimiter_t* rate_limiter;
   rocksdb_write_buffer_manager_t* write_buffer_manager;
+  rocksdb_sst_file_manager_t* sst_file_manager;
   rocksdb_cache_t* cache;
   rocksdb_cache_t* rows;
   rocksdb_env_t* env;

@@ -166,7 +166,7 @@ impl WriteBufferManager {
         // If the limit is reached, but most of the memory is being flushed already, another flush
         // would hardly help.
         limit > 0
-            && (active > (limit as u64 * 7 / 8) as usize
+            && (active > limit - limit.div_ceil(8)
                 || (self.memory_usage() >= limit && active >= limit / 2))
     }
 

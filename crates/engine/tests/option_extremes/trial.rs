@@ -147,7 +147,11 @@ enum Refusal {
 
 fn refusal(error: &tailwater::Error, candidates: &[Candidate]) -> Refusal {
     let text = error.to_string();
-    let names = |it: &Candidate| text.contains(it.option.rsplit('.').next().unwrap_or_default());
+    // The outermost group's name says too little.
+    let names = |it: &Candidate| {
+        let outermost = usize::from(it.option.contains('.'));
+        it.option.split('.').skip(outermost).any(|name| text.contains(name))
+    };
     if candidates.iter().any(names) { Refusal::Named } else { Refusal::Unnamed(text) }
 }
 

@@ -54,8 +54,8 @@ impl Tuning {
         let least = self.most / RANGE;
         match drained {
             0 => least,
-            ..LOW_WATERMARK => scaled(rate, 100, 100 + ADJUSTMENT).max(least),
-            ..=HIGH_WATERMARK => rate,
+            1..LOW_WATERMARK => scaled(rate, 100, 100 + ADJUSTMENT).max(least),
+            LOW_WATERMARK..=HIGH_WATERMARK => rate,
             _ => scaled(rate, 100 + ADJUSTMENT, 100).min(self.most),
         }
     }

@@ -9,6 +9,7 @@ use tailwater_testkit::filesystem::say;
 use super::{Attribution, Section, Spent, enter, is_active};
 use crate::kernel::System;
 use crate::sync::{Condvar, Mutex};
+use crate::thread;
 
 const MS: u64 = 1_000_000;
 
@@ -172,29 +173,32 @@ fn threads_return_their_files() {
         say("skipped: this kernel has no schedstat, so no files are opened");
         return;
     }
-    let threads = 50;
+    let count = 50;
     // Other tests open files, too, but not as many.
     let before = open_files();
-    let meanwhile = std::thread::scope(|scope| {
-        let (ready, all_ready) = mpsc::channel();
-        let ends: Vec<_> = (0..threads)
-            .map(|_| {
-                let (ready, (end, ended)) = (ready.clone(), mpsc::channel::<()>());
-                scope.spawn(move || {
-                    let _ = attribute(|| ());
-                    ready.send(()).expect("the test waits");
-                    let _ = ended.recv();
-                });
-                end
-            })
-            .collect();
-        (0..threads).for_each(|_| all_ready.recv().expect("a thread"));
-        let meanwhile = open_files();
-        drop(ends);
-        meanwhile
-    });
-    assert!(meanwhile >= before + threads / 2, "{before}, then {meanwhile}");
-    assert!(open_files() < before + threads / 2, "{before}, then {}", open_files());
+    let (ready, all_ready) = mpsc::channel();
+    let threads: Vec<_> = (0..count)
+        .map(|_| {
+            let (ready, (end, ended)) = (ready.clone(), mpsc::channel::<()>());
+            let body = move || {
+                let _ = attribute(|| ());
+                ready.send(()).expect("the test waits");
+                let _ = ended.recv();
+            };
+            let thread = thread::spawn("attributes", body).expect("a thread");
+            all_ready.recv().expect("a thread");
+            (end, thread)
+        })
+        .collect();
+    let meanwhile = open_files();
+    // Dropping a thread waits for the destructors of its variables, which close the files. A scope
+    // would not.
+    for (end, thread) in threads {
+        drop(end);
+        drop(thread);
+    }
+    assert!(meanwhile >= before + count / 2, "{before}, then {meanwhile}");
+    assert!(open_files() < before + count / 2, "{before}, then {}", open_files());
 }
 
 #[test]

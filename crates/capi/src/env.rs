@@ -1,13 +1,15 @@
-//! The environment. There is only the system's.
+//! The environment. There is only that of the process.
 
+use std::ffi::c_int;
 use std::os::unix::ffi::OsStrExt as _;
 
+use tailwater::env::{Env, Priority};
 use tailwater::{PosixStorage, Storage};
 
 use crate::boundary::{entry, give, path};
 use crate::marks::{Marked, Marks};
 
-/// An environment.
+/// A handle to the environment of the process.
 pub(crate) struct rocksdb_env_t {
     pub(crate) marks: Marks,
 }
@@ -38,6 +40,68 @@ entry! {
         if !path.as_os_str().as_bytes().is_empty() {
             PosixStorage::new().create_directory(path).map_err(tailwater::Error::from)?;
         }
+        Ok(())
+    }
+}
+
+/// Declares the functions that read and set the number of threads of a pool.
+macro_rules! thread_counts {
+    ($($get:ident, $set:ident: $priority:ident;)*) => { $(
+        entry! {
+            fn $get(env: maybe rocksdb_env_t) -> c_int {
+                let _ = env;
+                let count = Env::of_process().background_threads(Priority::$priority);
+                Ok(c_int::try_from(count).unwrap_or(c_int::MAX))
+            }
+        }
+
+        entry! {
+            /// A negative number counts as 0.
+            fn $set(env: maybe rocksdb_env_t, n: c_int) {
+                let _ = env;
+                let count = usize::try_from(n).unwrap_or(0);
+                Env::of_process().set_background_threads(count, Priority::$priority);
+                Ok(())
+            }
+        }
+    )* };
+}
+
+thread_counts! {
+    rocksdb_env_get_background_threads, rocksdb_env_set_background_threads: Low;
+    rocksdb_env_get_bottom_priority_background_threads,
+        rocksdb_env_set_bottom_priority_background_threads: Bottom;
+    rocksdb_env_get_high_priority_background_threads,
+        rocksdb_env_set_high_priority_background_threads: High;
+    rocksdb_env_get_low_priority_background_threads,
+        rocksdb_env_set_low_priority_background_threads: Low;
+}
+
+/// Declares the functions that lower a priority of a pool's threads.
+macro_rules! lowerings {
+    ($($name:ident: $lower:ident, $priority:ident;)*) => { $(
+        entry! {
+            fn $name(env: maybe rocksdb_env_t) {
+                let _ = env;
+                Env::of_process().$lower(Priority::$priority);
+                Ok(())
+            }
+        }
+    )* };
+}
+
+lowerings! {
+    rocksdb_env_lower_thread_pool_io_priority: lower_thread_pool_io_priority, Low;
+    rocksdb_env_lower_thread_pool_cpu_priority: lower_thread_pool_cpu_priority, Low;
+    rocksdb_env_lower_high_priority_thread_pool_io_priority: lower_thread_pool_io_priority, High;
+    rocksdb_env_lower_high_priority_thread_pool_cpu_priority: lower_thread_pool_cpu_priority, High;
+}
+
+entry! {
+    /// Waits for the threads that a program has started with `Env::StartThread`. The C interface
+    /// cannot start any.
+    fn rocksdb_env_join_all_threads(env: maybe rocksdb_env_t) {
+        let _ = env;
         Ok(())
     }
 }

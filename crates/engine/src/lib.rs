@@ -57,6 +57,7 @@ mod context;
 mod contracts;
 mod db;
 mod directory;
+pub mod env;
 mod epoch;
 mod error;
 mod file_copy;

@@ -14,4 +14,9 @@ impl OpeningId {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
     }
+
+    /// Returns the identifier as a number, which is not 0.
+    pub(crate) fn number(self) -> u64 {
+        self.0
+    }
 }

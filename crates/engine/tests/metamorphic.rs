@@ -53,10 +53,10 @@ use run::{Run, Tally};
 use tailwater_testkit::seed;
 
 /// Number of histories. Each history is executed [`RUNS`] times.
-const HISTORIES: u64 = 130;
+const HISTORIES: u64 = 90;
 const RUNS: u64 = 8;
 /// Minimum number of runs, summed over all histories. The test fails if there were fewer.
-const RUNS_MIN: u64 = 1000;
+const RUNS_MIN: u64 = 700;
 /// Number of histories that run concurrently.
 const THREADS: usize = 2;
 

@@ -220,19 +220,43 @@ impl Scheduling {
 }
 
 /// Gives this thread low priority for processors and devices, permanently. Errors are ignored.
-#[expect(unsafe_code, reason = "rustix has no wrapper for sched_setscheduler and ioprio_set")]
+#[expect(unsafe_code, reason = "rustix has no wrapper for sched_setscheduler")]
 fn become_low_priority() {
-    /// `IOPRIO_WHO_PROCESS`: the next argument of the call is a thread id. The id 0 means the
-    /// calling thread.
-    const THREAD: libc::c_int = 1;
     /// The lowest level of `IOPRIO_CLASS_BE`. The idle class is even lower, but its requests can
     /// starve.
-    const LAST: libc::c_int = 2 << 13 | 7;
+    const LAST: libc::c_int = 2 << IO_CLASS_SHIFT | 7;
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the struct lives as long as the call, which changes nothing but this thread's weight.
     let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    set_io_priority(LAST);
+}
+
+/// Gives this thread the lowest weight of its scheduling policy (a nice value of 19), permanently:
+/// raising it again takes a privilege. Errors are ignored.
+pub fn lower_cpu_priority() {
+    const NICEST: i32 = 19;
+    // Linux keeps a nice value for each thread; the calling one is meant without an identifier.
+    let _ = rustix::process::setpriority_process(None, NICEST);
+}
+
+/// Makes this thread's requests those of the idle class: an I/O scheduler that supports priorities
+/// (such as BFQ) serves them only while no others wait. Errors are ignored.
+pub fn lower_io_priority() {
+    /// `IOPRIO_CLASS_IDLE`.
+    const IDLE: libc::c_int = 3 << IO_CLASS_SHIFT;
+    set_io_priority(IDLE);
+}
+
+/// Position of the class in an I/O priority.
+const IO_CLASS_SHIFT: libc::c_int = 13;
+
+#[expect(unsafe_code, reason = "rustix has no wrapper for ioprio_set")]
+fn set_io_priority(priority: libc::c_int) {
+    /// `IOPRIO_WHO_PROCESS`: the next argument of the call is a thread id. The id 0 means the
+    /// calling thread.
+    const THREAD: libc::c_int = 1;
     // SAFETY: the call accesses no memory of this process.
-    let _ = unsafe { libc::syscall(libc::SYS_ioprio_set, THREAD, 0, LAST) };
+    let _ = unsafe { libc::syscall(libc::SYS_ioprio_set, THREAD, 0, priority) };
 }
 
 impl<T> Thread<T> {
@@ -311,6 +335,18 @@ mod tests {
             return;
         }
         assert!(background > normal, "{background} and {normal} ns");
+    }
+
+    #[test]
+    fn priorities_are_lowered_for_one_thread() {
+        let nice = || rustix::process::getpriority_process(None).unwrap_or(-1);
+        let lowered = spawn("nice", move || {
+            lower_cpu_priority();
+            lower_io_priority();
+            nice()
+        });
+        assert_eq!(lowered.unwrap().join().unwrap(), 19);
+        assert!(nice() < 19, "only the other thread's priority has changed");
     }
 
     #[test]

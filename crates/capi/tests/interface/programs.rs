@@ -55,6 +55,11 @@ fn caches() {
 }
 
 #[test]
+fn env() {
+    program("env");
+}
+
+#[test]
 fn sharing() {
     program("sharing");
 }

@@ -82,7 +82,9 @@ fn too_few_descriptors_are_named() {
             said.push_str(&String::from_utf8(ended.stdout).expect("text"));
             if !ended.status.success() {
                 refused += 1;
-                assert!(said.contains("Too many open files"), "{limit} {verb}: {said}");
+                // The second text is the dynamic linker's, if the test inherited more descriptors.
+                let is_named = said.contains("Too many open files") || said.contains("Error 24");
+                assert!(is_named, "{limit} {verb}: {said}");
                 assert!(!said.contains("DAMAGED"), "{limit} {verb}: {said}");
             }
         }

@@ -31,8 +31,8 @@ enum Due {
 }
 
 /// A compaction with claimed inputs. Dropping it releases them.
-pub(super) struct Claim<'w> {
-    versions: &'w Versions,
+pub(super) struct Claim {
+    versions: Arc<Versions>,
     pub(super) family: ColumnFamily,
     pub(super) compaction: Arc<Compaction>,
     /// The version from which the compaction was picked.
@@ -46,7 +46,7 @@ pub(super) struct Claim<'w> {
     pub(super) begun_ns: u64,
 }
 
-impl Drop for Claim<'_> {
+impl Drop for Claim {
     fn drop(&mut self) {
         let mut versions = self.versions.lock();
         self.compaction.mark_inputs(false);
@@ -77,7 +77,7 @@ impl CompactionScheduler {
     /// Picks and claims a compaction of the first column family that has one due and does not wait
     /// for a retry. Each call starts with the next column family in turn. If there is none,
     /// computes when the next compaction becomes due by time.
-    pub(super) fn claim_next(&self) -> Option<Claim<'_>> {
+    pub(super) fn claim_next(&self) -> Option<Claim> {
         self.last_check_ns.store(self.context.clock.monotonic_ns(), Ordering::Relaxed);
         let families = self.context.shared.family_set();
         let retries = self.context.background.compaction_retries();
@@ -124,7 +124,7 @@ impl CompactionScheduler {
         versions: &mut VersionSet,
         family: &ColumnFamily,
         picked: Picked,
-    ) -> Option<Claim<'_>> {
+    ) -> Option<Claim> {
         let Picked { compaction, cursor } = picked;
         let version = Arc::clone(&versions.families().get(&family.id())?.version);
         let compaction = Arc::new(compaction);
@@ -133,7 +133,7 @@ impl CompactionScheduler {
         state.begin(Arc::clone(&compaction));
         let settings = family.settings();
         Some(Claim {
-            versions: &self.versions,
+            versions: Arc::clone(&self.versions),
             family: family.clone(),
             compaction,
             version,

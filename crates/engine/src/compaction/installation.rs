@@ -18,7 +18,7 @@ impl CompactionScheduler {
     /// need no further compaction to this level.
     pub(super) fn install_compaction(
         &self,
-        claim: &Claim<'_>,
+        claim: &Claim,
         outputs: Vec<NewFile>,
         settled_through: Sequence,
         blob_garbage: Vec<BlobFileGarbage>,
@@ -47,7 +47,7 @@ impl CompactionScheduler {
     /// Writes the edit to the MANIFEST, and lets readers see the outputs.
     fn install_outputs(
         &self,
-        claim: &Claim<'_>,
+        claim: &Claim,
         edit: VersionEdit,
         outputs: &[Arc<FileMetadata>],
         warm: WarmInstallation,
@@ -72,7 +72,7 @@ impl CompactionScheduler {
 
     /// Removes the outputs of a compaction that is not installed. If a file cannot be removed, the
     /// next open removes it.
-    fn remove_outputs(&self, claim: &Claim<'_>, outputs: &[Arc<FileMetadata>]) {
+    fn remove_outputs(&self, claim: &Claim, outputs: &[Arc<FileMetadata>]) {
         if claim.compaction.kind == CompactionKind::Move {
             return;
         }
@@ -82,7 +82,7 @@ impl CompactionScheduler {
         }
     }
 
-    fn log_compaction(&self, claim: &Claim<'_>, outputs: &[NewFile]) {
+    fn log_compaction(&self, claim: &Claim, outputs: &[NewFile]) {
         let Claim { family, compaction, .. } = claim;
         let inputs: Vec<String> = compaction
             .inputs
@@ -109,7 +109,7 @@ impl CompactionScheduler {
 
 /// Returns the MANIFEST edit of a compaction.
 fn edit(
-    claim: &Claim<'_>,
+    claim: &Claim,
     outputs: Vec<NewFile>,
     blob_file_garbage: Vec<BlobFileGarbage>,
 ) -> VersionEdit {

@@ -1,5 +1,7 @@
 //! Manual compactions, which run on the caller's thread.
 
+use std::sync::Arc;
+
 use super::claim::Picked;
 use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep, PickContext};
 use super::scheduler::CompactionScheduler;
@@ -82,7 +84,7 @@ impl CompactionScheduler {
     /// Marks the tables with a range of keys, both ends included, for compaction to the next level,
     /// except those of the last non-empty level.
     pub(crate) fn suggest_range(
-        &self,
+        self: &Arc<Self>,
         family: &ColumnFamily,
         begin: Option<&[u8]>,
         end: Option<&[u8]>,

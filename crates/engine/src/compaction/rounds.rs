@@ -44,30 +44,30 @@ enum Ended {
 }
 
 impl CompactionScheduler {
-    /// Runs the loop of compaction thread `number`, counted from 0, until the database is closed.
-    pub(crate) fn run_compactions(&self, number: usize) {
-        while let Some(running) = self.context.background.next_compaction(number) {
-            self.compaction_round(&running);
+    /// Runs one compaction in a background job, if one is due.
+    pub(crate) fn run_one(self: &Arc<Self>) {
+        if let Some(running) = self.context.background.begin_own_compaction() {
+            self.compaction_round(running);
         }
     }
 
-    /// Runs due compactions: in the compaction threads, or in the calling thread if there are none.
-    pub(crate) fn compact_soon(&self) {
+    /// Runs due compactions: in background jobs, or in the calling thread if there are none.
+    pub(crate) fn compact_soon(self: &Arc<Self>) {
         if !self.context.options.is_inline() {
             self.context.background.compact_soon();
             return;
         }
         while let Ok(running) = self.context.background.begin_compaction() {
-            if self.compaction_round(&running) != Ended::GoesOn {
+            if self.compaction_round(running) != Ended::GoesOn {
                 break;
             }
         }
         self.context.clean_soon(self.versions.obsolete());
     }
 
-    /// Wakes the compaction threads if a compaction may have become due although no table was
+    /// Requests a compaction if one may have become due although no table was
     /// added: a table has reached an age at which it is due, or the release of a snapshot has
-    /// changed which obsolete records of the last level can be dropped. Also wakes them if none has
+    /// changed which obsolete records of the last level can be dropped. Also requests one if no job has
     /// looked for a compaction for `max_compaction_trigger_wakeup_seconds`.
     pub(crate) fn wake_if_due(&self) {
         let oldest = self.context.shared.snapshots.oldest_at_release();
@@ -97,39 +97,53 @@ impl CompactionScheduler {
 
     /// Resumes compactions in the column families in which they stopped because of damaged tables.
     /// These tables may have been restored.
-    pub(crate) fn resume(&self) {
+    pub(crate) fn resume(self: &Arc<Self>) {
         if self.context.errors.allow_compactions() {
             self.compact_soon();
         }
     }
 
-    /// Runs one compaction, if one is due.
-    fn compaction_round(&self, _running: &Running<'_>) -> Ended {
+    /// Runs one compaction, if one is due. One into the last level runs in the threads that the
+    /// environment has for these, if there are any.
+    fn compaction_round(self: &Arc<Self>, running: Running) -> Ended {
         if self.context.errors.failure().is_some() {
             return Ended::Idle;
         }
         let attempt = self.context.background.compaction_retries().begin();
+        let claim = || self.claim_next();
+        let claimed = self.context.round(FailedPart::Compaction, "picking a compaction", claim);
+        let Ok(Some(claim)) = claimed else { return Ended::Idle };
+        // Another compaction may be due.
+        self.context.background.compact_soon();
+        let into_last_level = is_into_last_level(&claim);
+        let scheduler = Arc::clone(self);
+        let compact = move || scheduler.compact_claimed(claim, attempt, running);
+        let here = match into_last_level {
+            true => self.context.background.run_at_bottom(compact),
+            false => Some(compact),
+        };
+        here.map_or(Ended::GoesOn, |compact| compact())
+    }
+
+    /// Runs a claimed compaction. `_running` counts it until then.
+    fn compact_claimed(&self, claim: Claim, attempt: Attempt, _running: Running) -> Ended {
         let round = || {
-            let Some(claim) = self.claim_next() else { return Ended::Idle };
-            // Wakes another thread, because another compaction may be due.
-            self.context.background.compact_soon();
             let compacted = self.compact(&claim);
             let family = claim.family.clone();
             drop(claim);
-            let ended = match compacted {
+            match compacted {
                 Ok(()) => Ended::GoesOn,
                 Err(error) => self.compaction_failed(&family, attempt, error),
-            };
-            // Wakes the other threads, even after a shortage: they may compact other column
-            // families, and must notice when the pause before the retry ends.
-            self.context.background.compact_soon();
-            ended
+            }
         };
-        self.context.round(FailedPart::Compaction, "a compaction", round).unwrap_or(Ended::Idle)
+        let ended = self.context.round(FailedPart::Compaction, "a compaction", round);
+        // Even after a shortage, other column families may be compacted.
+        self.context.background.compact_soon();
+        ended.unwrap_or(Ended::Idle)
     }
 
     /// Runs a compaction and installs its result.
-    pub(super) fn compact(&self, claim: &Claim<'_>) -> Result<()> {
+    pub(super) fn compact(&self, claim: &Claim) -> Result<()> {
         let _own = WorkingThread::begin(self.context.shared.opening);
         match claim.compaction.kind {
             CompactionKind::Move => self.move_tables(claim)?,
@@ -145,7 +159,7 @@ impl CompactionScheduler {
         Ok(())
     }
 
-    fn move_tables(&self, claim: &Claim<'_>) -> Result<()> {
+    fn move_tables(&self, claim: &Claim) -> Result<()> {
         let outputs = moved(&claim.compaction);
         let bytes = outputs.iter().map(|output| output.size).sum();
         self.install_compaction(claim, outputs, 0, Vec::new(), Vec::new())?;
@@ -153,7 +167,7 @@ impl CompactionScheduler {
         Ok(())
     }
 
-    fn merge_tables(&self, claim: &Claim<'_>) -> Result<()> {
+    fn merge_tables(&self, claim: &Claim) -> Result<()> {
         let input_bytes = claim.compaction.files().map(|file| file.size()).sum();
         let _space = self.context.files.reserve(input_bytes)?;
         let begun_ns = self.context.clock.monotonic_ns();
@@ -195,7 +209,7 @@ impl CompactionScheduler {
         Ok(())
     }
 
-    fn count_compaction(&self, claim: &Claim<'_>, done: &Statistics, micros: u64) {
+    fn count_compaction(&self, claim: &Claim, done: &Statistics, micros: u64) {
         let output_level = claim.compaction.output_level;
         let (within, above): (Vec<_>, Vec<_>) =
             done.read.iter().partition(|read| read.level == output_level);
@@ -216,7 +230,7 @@ impl CompactionScheduler {
         claim.family.statistics().levels.record_compaction(output_level, &figures, statistics);
     }
 
-    fn run_job(&self, claim: &Claim<'_>) -> Result<Outcome> {
+    fn run_job(&self, claim: &Claim) -> Result<Outcome> {
         let Claim { family, settings, .. } = claim;
         let options = &*settings.options;
         let output_level = claim.compaction.output_level;
@@ -272,7 +286,7 @@ impl CompactionScheduler {
     }
 
     /// Returns the flags of which each cancels a compaction.
-    fn cancelled(&self, claim: &Claim<'_>) -> Vec<Arc<AtomicBool>> {
+    fn cancelled(&self, claim: &Claim) -> Vec<Arc<AtomicBool>> {
         let background = &self.context.background;
         let mut flags = vec![Arc::clone(background.cancelling())];
         if claim.compaction.reason == Reason::ManualCompaction {
@@ -284,7 +298,7 @@ impl CompactionScheduler {
     /// Whether a compaction may run at low priority: not if a caller waits for the compaction, nor
     /// if a rate limiter is set, since flushes share it and could wait there for the low-priority
     /// thread.
-    fn may_be_low_priority(&self, claim: &Claim<'_>) -> bool {
+    fn may_be_low_priority(&self, claim: &Claim) -> bool {
         self.context.options.fixed().tailwater.low_priority_compactions
             && self.context.options.rate_limiter().is_none()
             && claim.compaction.reason != Reason::ManualCompaction
@@ -330,4 +344,13 @@ impl CompactionScheduler {
             }
         }
     }
+}
+
+/// Whether a compaction merges tables into the last level. It contributes little to stalls, so it
+/// can wait longer than others.
+fn is_into_last_level(claim: &Claim) -> bool {
+    let Compaction { kind, output_level, .. } = &*claim.compaction;
+    *kind == CompactionKind::Merge
+        && *output_level > 0
+        && output_level + 1 == claim.version.levels().len()
 }

@@ -24,7 +24,7 @@ pub(crate) struct CompactionScheduler {
     /// background work is done inline.
     pub(super) input_readers: Option<Arc<Workers>>,
     /// The sequence number of the oldest snapshot, as of the last time that the release of a
-    /// snapshot woke the compaction threads.
+    /// snapshot led to the request of a compaction.
     pub(super) oldest_snapshot: AtomicU64,
     /// The time at which a table becomes due for compaction because of its age, in seconds since
     /// 1970; `u64::MAX` if none does. It is computed whenever no compaction is due.

@@ -1,4 +1,4 @@
-//! Schedules the removal of obsolete files, in the cleaning thread or, if there is none, on the
+//! Schedules the removal of obsolete files, in the cleaning job or, if there is none, on the
 //! calling thread ([`ObsoleteFiles`]).
 
 use super::Context;
@@ -17,7 +17,7 @@ impl Context {
         }
     }
 
-    /// Removes obsolete files that nobody uses: in the cleaning thread, or on the calling thread if
+    /// Removes obsolete files that nobody uses: in the cleaning job, or on the calling thread if
     /// there is none.
     pub(crate) fn clean_soon(&self, obsolete: &ObsoleteFiles) {
         if !self.options.is_inline() {

@@ -64,7 +64,7 @@ pub(crate) struct Context {
     pub(crate) generations: Arc<Generations>,
     pub(crate) errors: ErrorState,
     pub(crate) stall: StallController,
-    pub(crate) background: Background,
+    pub(crate) background: Arc<Background>,
 }
 
 impl Context {

@@ -4,9 +4,9 @@
 //!    leader of the write queue, and later writes are refused.
 //! 2. Data that is in memtables but not in the log is flushed, unless `avoid_flush_during_shutdown`
 //!    is set.
-//! 3. The background threads end. Compactions are aborted, and so are ingestions that are still
-//!    copying files. Closing waits for ingestions and checkpoints in user threads, because the next
-//!    opening will assign the same file numbers.
+//! 3. Background work ends. Compactions are aborted, and so are ingestions that are still copying
+//!    files. Closing waits for ingestions and checkpoints in user threads, because the next opening
+//!    will assign the same file numbers. It does not wait for the work of other databases.
 //! 4. The OPTIONS file is written if it is outdated.
 //! 5. Buffered records of the log are written, and its preallocated file is truncated to its
 //!    contents. The closing thread ends the iterators that follow the logs.
@@ -15,20 +15,22 @@
 //! A crash at any step has the same effect as a crash before closing: acknowledged synced writes
 //! are on the device.
 //!
+//! Each step takes the value that the step before it returns, so the steps cannot be exchanged.
+//!
 //! A user callback cannot close the database, since closing waits for callbacks. A callback may
-//! drop the last handle; the cleaning thread then closes the database.
+//! drop the last handle; a thread of the environment then closes the database.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tailwater_io::sync::Mutex;
-
-use crate::background::{WorkingThread, is_working_for};
-use crate::db::threads::{Threads, Writing};
+use crate::background::{Ended, WorkingThread, is_working_for};
+use crate::db::background_jobs::Writing;
 use crate::db::{Access, Database, Db};
 use crate::epoch;
 use crate::error::{Error, Result};
 use crate::panics;
+use crate::stall::Waiting;
 
 impl Db {
     /// Closes a database that is open for writing: unlogged writes are flushed, unless
@@ -69,69 +71,93 @@ impl Writing {
             let message = "a callback cannot close the database: closing waits for callbacks";
             return Err(Error::invalid_argument(message));
         }
-        self.database.close(&self.threads)
+        self.database.close()
     }
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        let database = &self.database;
-        if is_working_for(database.context.shared.opening)
-            && let Some(threads) = self.threads.get_mut().take()
-        {
-            *database.abandoned.lock() = Some(threads);
-            database.context.background.abandon();
-            return;
-        }
         // The error is in the LOG; callers that need it call `close`.
-        let _ = database.close(&self.threads);
+        let database = Arc::clone(&self.database);
+        let close = move || drop(database.close());
+        let context = &self.database.context;
+        if !is_working_for(context.shared.opening) {
+            return close();
+        }
+        // Without threads, the database is closed already, or its work is done by callers.
+        if let Some(close) = context.background.run_elsewhere(close) {
+            close();
+        }
     }
 }
 
+/// The state after steps 1 and 2: writes are refused.
+struct WritesEnded {
+    flushed: Result<()>,
+}
+
+/// The state after step 3: no thread works for the database.
+struct WorkEnded<'d> {
+    flushed: Result<()>,
+    ended: Ended,
+    #[expect(dead_code, reason = "compactions hurry until the database is closed")]
+    pressure: Waiting<'d>,
+}
+
 impl Database {
-    /// Closes the database, and ends its threads. A second call returns the outcome of the first.
-    pub(super) fn close(&self, threads: &Mutex<Option<Threads>>) -> Result<()> {
-        self.closed.lock().get_or_insert_with(|| self.close_once(threads)).clone()
+    /// Closes the database. A second call returns the outcome of the first.
+    pub(super) fn close(&self) -> Result<()> {
+        self.closed.lock().get_or_insert_with(|| self.close_once()).clone()
     }
 
-    fn close_once(&self, threads: &Mutex<Option<Threads>>) -> Result<()> {
+    fn close_once(&self) -> Result<()> {
         // A callback that closing calls in this thread must not wait for closing to end.
         let _own = WorkingThread::begin(self.context.shared.opening);
         let locks = self.locks.lock().take();
+        let closed = self.close_files(self.end_work(self.end_writes()));
+        match &closed {
+            Ok(()) => self.context.info_log.info(format_args!("the database was closed")),
+            Err(error) => self.context.info_log.error(format_args!("closing failed: {error}")),
+        }
+        drop(locks);
+        closed
+    }
+
+    fn end_writes(&self) -> WritesEnded {
         self.context.errors.begin_closing();
         self.writes.wake_waiting();
-        // Catches a panic, so that the steps below run in any case: the threads end and the locks
-        // are released.
-        let flushed = panics::catch("closing", || self.end_writes());
+        // Catches a panic, so that the next steps run in any case: background work ends and the
+        // locks are released.
+        let flushed = panics::catch("closing", || self.flush_unlogged());
         self.context.errors.close();
-        let _waiting = self.context.stall.pressure().wait();
-        self.context.background.close();
+        WritesEnded { flushed }
+    }
+
+    fn end_work(&self, writes: WritesEnded) -> WorkEnded<'_> {
+        let pressure = self.context.stall.pressure().wait();
+        let ending = self.context.background.close();
         // Waits until a running call that changes options has ended. No other such call can begin.
         drop(self.changing_options());
-        let threads = threads.lock().take();
-        drop(threads);
-        self.context.background.wait_for_all_work();
-        self.flushes.discard_written();
+        WorkEnded { flushed: writes.flushed, ended: ending.wait(), pressure }
+    }
+
+    /// Does steps 4 and 5.
+    fn close_files(&self, work: WorkEnded<'_>) -> Result<()> {
+        self.flushes.end(&work.ended);
         let closed = panics::catch("closing", || {
             let written = self.write_last_options_file();
-            let closed = self.close_logs();
+            let closed = self.close_logs(&work.ended);
             self.remove_last_obsolete_files();
             closed.and(written)
         });
         self.versions.obsolete().close();
         self.context.files.close();
-        let result = flushed.and(closed);
-        match &result {
-            Ok(()) => self.context.info_log.info(format_args!("the database was closed")),
-            Err(error) => self.context.info_log.error(format_args!("closing failed: {error}")),
-        }
-        drop(locks);
-        result
+        work.flushed.and(closed)
     }
 
-    /// Ends writes and flushes unlogged data, which are steps 1 and 2 of the module's description.
-    /// If an error is latched, returns it and does not flush.
-    fn end_writes(&self) -> Result<()> {
+    /// Ends writes as their last leader, and flushes unlogged data. If an error is latched, returns
+    /// it and does not flush.
+    fn flush_unlogged(&self) -> Result<()> {
         let leadership = self.writes.lead()?;
         let was_latched = self.context.errors.latched();
         let unlogged = self.writes.has_unlogged();
@@ -171,7 +197,7 @@ impl Database {
 
     /// Does step 5 of the module's description: ends the iterators that follow the logs, writes
     /// buffered records, and truncates the preallocated file. Also removes unneeded logs.
-    fn close_logs(&self) -> Result<()> {
+    fn close_logs(&self, _ended: &Ended) -> Result<()> {
         let mut logs = self.writes.logs();
         logs.end_following();
         let unneeded = logs.take_unneeded();

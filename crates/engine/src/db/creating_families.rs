@@ -11,7 +11,7 @@
 //! 3. Writes wait while the MANIFEST gets the column families with their options, in one atomic
 //!    group. After a crash from here on, all of them exist. The next opening that loads options
 //!    from the database's files finds the options in the MANIFEST.
-//! 4. The cleaning thread writes an OPTIONS file with all options (`options_file.rs`), which is the
+//! 4. The cleaning job writes an OPTIONS file with all options (`options_file.rs`), which is the
 //!    only step whose duration grows with the number of all column families. RocksDB does not read
 //!    the OPTIONS file when it opens a database. But its function that loads options from the file
 //!    does not know the new column families after a crash before this step: the caller has to name

@@ -7,7 +7,6 @@ use tailwater_io::sync::Mutex;
 use crate::column_family::ColumnFamily;
 use crate::compaction::{CompactRangeOptions, CompactionScheduler};
 use crate::context::Context;
-use crate::db::threads::Threads;
 use crate::directory::Locks;
 use crate::epoch::Closing;
 use crate::error::Result;
@@ -24,7 +23,7 @@ use crate::write::WritePath;
 /// - `creating_families`, `families`: creating and dropping column families
 /// - `changing_options`, `options_file`: the options, and their file
 /// - `checkpoint`: copies of the database
-/// - `threads`, `dump_statistics`: the work of background threads
+/// - `background_jobs`, `dump_statistics`: the work of background threads
 pub(super) struct Database {
     pub(super) context: Arc<Context>,
     pub(super) versions: Arc<Versions>,
@@ -35,9 +34,6 @@ pub(super) struct Database {
     pub(super) options_files: OptionsFiles,
     /// Held while the options or the set of column families change.
     pub(super) changing_options: Mutex<()>,
-    /// The background threads. Set if the last handle was dropped by a thread that cannot close the
-    /// database; the cleaning thread then closes it and ends these threads.
-    pub(super) abandoned: Mutex<Option<Threads>>,
     /// The locks on the database's directories; `None` when the database is closed.
     pub(super) locks: Mutex<Option<Locks>>,
     /// The outcome of closing the database; `None` until then. Locked while the database is being

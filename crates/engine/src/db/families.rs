@@ -1,6 +1,6 @@
 //! Lists and drops column families.
 //!
-//! A drop changes the MANIFEST while writes wait. The cleaning thread then writes the OPTIONS file.
+//! A drop changes the MANIFEST while writes wait. The cleaning job then writes the OPTIONS file.
 //! After a crash in between, the OPTIONS file names a column family that does not exist; loading
 //! options from the database's files ignores it.
 

@@ -5,6 +5,7 @@
 //! methods with default arguments are in `forms.rs`.
 
 mod approximate_sizes;
+mod background_jobs;
 mod changing_options;
 mod checkpoint;
 mod closing;
@@ -24,11 +25,11 @@ mod options_in_log;
 mod properties;
 mod reading;
 mod resume;
-mod threads;
 mod updates;
 mod writing;
 
 pub use approximate_sizes::{MemTableStatistics, SizeOptions};
+use background_jobs::Writing;
 pub use checkpoint::CheckpointOptions;
 pub use creating_families::CreateFamiliesError;
 use database::Database;
@@ -36,7 +37,6 @@ pub use entries::{Entries, KeyBounds};
 pub use live_files::LiveFile;
 pub use maintenance::CompactionPause;
 pub use properties::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
-use threads::Writing;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tailwater_io::sync::Mutex;
 
-use super::threads::Writing;
+use super::background_jobs::Writing;
 use super::{Access, Database, Db, Inner, default_of};
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
@@ -58,7 +58,7 @@ impl Db {
         Self::open(directory, &options)
     }
 
-    /// Creates the components that a recovered database lacks, and starts the background threads.
+    /// Creates the components that a recovered database lacks, and begins its background work.
     fn writing(directory: &Path, recovered: Recovered) -> Result<Self> {
         let Recovered { context, versions, compactions, flushes, writes, is_new, .. } = recovered;
         let ingester = Ingester::new(
@@ -77,13 +77,12 @@ impl Db {
             ingester,
             options_files: recovered.options_files,
             changing_options: Mutex::default(),
-            abandoned: Mutex::default(),
             locks: Mutex::new(Some(recovered.locks)),
             closed: Mutex::default(),
             closing: recovered.closing,
         };
         let dropped = database.complete(is_new)?;
-        let writing = Writing::start(Arc::new(database))?;
+        let writing = Writing::start(Arc::new(database), recovered.threads)?;
         let database = &writing.database;
         let context = &database.context;
         context.info_log.info(format_args!(

@@ -1,7 +1,7 @@
 //! Writes the OPTIONS file of an open database.
 //!
 //! A change of options writes the file before the change takes effect. After column families were
-//! created or dropped, the file is outdated, and the cleaning thread writes it. Until then, the
+//! created or dropped, the file is outdated, and the cleaning job writes it. Until then, the
 //! MANIFEST records the options of the new column families (see `creating_families.rs`), and the
 //! file may name column families that were dropped, whose options are ignored when they are loaded.
 //! The file is up to date when the database has been closed.
@@ -57,7 +57,7 @@ impl Database {
         Ok(())
     }
 
-    /// Has the OPTIONS file written if it is outdated: by the cleaning thread, or by this thread if
+    /// Has the OPTIONS file written if it is outdated: by the cleaning job, or by this thread if
     /// there is none. The lock on changes of options must not be held.
     pub(super) fn update_options_file_soon(&self) {
         if self.context.options.is_inline() {
@@ -86,7 +86,7 @@ impl Database {
     }
 
     /// Like [`Database::update_options_file`], with a pause after a file was written. For the
-    /// cleaning thread.
+    /// cleaning job.
     pub(super) fn update_options_file_at_rest(&self) {
         let start_ns = self.context.clock.monotonic_ns();
         if self.update_options_file() {

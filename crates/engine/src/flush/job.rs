@@ -8,7 +8,7 @@ use tailwater_format::version_edit::{NewFile, VersionEdit};
 use super::jobs::{Due, Paused, RunningJob, State};
 use super::scheduler::FlushScheduler;
 use super::table::FlushedTable;
-use crate::background::FailedPart;
+use crate::background::{Ended, FailedPart};
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_stalls;
 use crate::error::{Error, Result};
@@ -108,8 +108,13 @@ impl FlushScheduler {
         self.flush_leaving_logs(number)
     }
 
+    /// Ends flushes of a database whose background work has ended.
+    pub(crate) fn end(&self, _ended: &Ended) {
+        self.discard_written();
+    }
+
     /// Removes the tables of the jobs that wait to be installed, and ends these jobs.
-    pub(crate) fn discard_written(&self) {
+    fn discard_written(&self) {
         self.remove_tables(self.jobs.take_written());
     }
 

@@ -1,4 +1,4 @@
-//! Schedules flushes. They run on the flush threads or, if background work is done inline, on the
+//! Schedules flushes. They run on the environment's threads or, if background work is done inline, on the
 //! calling thread.
 
 use std::collections::BTreeSet;
@@ -75,7 +75,7 @@ impl FlushScheduler {
         *self.buffers.lock() = table_buffers(options, options.flushes_max());
     }
 
-    /// Flushes sealed memtables: on a flush thread, or on the calling thread if there is none.
+    /// Flushes sealed memtables: on a thread of the environment, or on the calling thread if there is none.
     pub(crate) fn flush_soon(&self) {
         if self.context.options.is_inline() {
             self.flush_here();
@@ -95,13 +95,14 @@ impl FlushScheduler {
     }
 
     fn flush_here(&self) {
-        self.flush_round();
+        self.flush_round(|| true);
         self.compactions.compact_soon();
     }
 
-    /// Flushes due memtables, one job after the other, until nothing is due. Reports the outcome of
-    /// each job to waiting callers.
-    pub(crate) fn flush_round(&self) {
+    /// Flushes due memtables, one job after the other, until nothing is due or `goes_on` returns
+    /// false; what is left is then requested again. Reports the outcome of each job to waiting
+    /// callers.
+    pub(crate) fn flush_round(&self, goes_on: impl Fn() -> bool) {
         let mut failed = BTreeSet::new();
         loop {
             let next = || self.flush_next(&mut failed);
@@ -112,6 +113,10 @@ impl FlushScheduler {
             heavy::collect();
             // If the work panicked, `round` has latched the error, and waiting callers get it.
             if !flushed.unwrap_or(false) {
+                return;
+            }
+            if !goes_on() {
+                self.context.background.flush_soon();
                 return;
             }
         }

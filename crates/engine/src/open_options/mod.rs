@@ -23,13 +23,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::Comparator;
-use tailwater_io::clock::SystemClock;
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Clock, DescriptorBudget, Storage};
 
 use crate::block_cache::BlockCache;
 use crate::compaction_filter::CompactionFilter;
+use crate::env::Env;
 use crate::error::{Error, Result};
 use crate::merge_operator::MergeOperator;
 use crate::options::{
@@ -114,11 +114,10 @@ pub struct OpenOptions {
     block_cache: Option<Arc<BlockCache>>,
     row_cache: Option<Arc<BlockCache>>,
     write_buffer_manager: Option<Arc<WriteBufferManager>>,
-    clock: Arc<dyn Clock>,
+    env: Env,
     rate_limiter: Option<Arc<RateLimiter>>,
     sst_file_manager: Option<Arc<SstFileManager>>,
     statistics: Option<Arc<Statistics>>,
-    descriptors: DescriptorBudget,
     inline_background: bool,
     adopts_directories: bool,
     /// The directory to which relative paths in the options refer. Empty until the open call sets
@@ -173,11 +172,10 @@ impl OpenOptions {
             block_cache: None,
             row_cache: None,
             write_buffer_manager: None,
-            clock: Arc::new(SystemClock),
+            env: Env::of_process(),
             rate_limiter: None,
             sst_file_manager: None,
             statistics: None,
-            descriptors: DescriptorBudget::of_process(),
             inline_background: false,
             adopts_directories: false,
             working_directory: PathBuf::new(),
@@ -421,22 +419,34 @@ impl OpenOptions {
         self.statistics.as_ref()
     }
 
+    /// Sets the environment: the background threads, the budget of file descriptors and the clock.
+    /// By default, all databases share that of the process.
+    pub fn set_env(&mut self, env: Env) -> &mut Self {
+        self.env = env;
+        self
+    }
+
+    /// Returns the environment.
+    pub fn env(&self) -> &Env {
+        &self.env
+    }
+
     /// Sets the budget of file descriptors. Its limit bounds the number of open files, whatever
     /// `max_open_files` says, and if no descriptor is left, the database closes some files. By
-    /// default it is the budget of the process.
+    /// default it is the budget of the environment.
     pub fn set_descriptor_budget(&mut self, budget: DescriptorBudget) -> &mut Self {
-        self.descriptors = budget;
+        self.env = self.env.with_descriptor_budget(budget);
         self
     }
 
     /// Returns the budget of file descriptors.
     pub(crate) fn descriptor_budget(&self) -> &DescriptorBudget {
-        &self.descriptors
+        self.env.descriptor_budget()
     }
 
-    /// Sets the clock. By default, the system's clock is used.
+    /// Sets the clock. By default, the environment's clock is used.
     pub fn set_clock(&mut self, clock: Arc<dyn Clock>) -> &mut Self {
-        self.clock = clock;
+        self.env = self.env.with_clock(clock);
         self
     }
 
@@ -492,7 +502,7 @@ impl OpenOptions {
 
     /// Returns the clock.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
-        &self.clock
+        self.env.clock()
     }
 
     /// Whether background work runs on the thread that schedules it.

@@ -137,7 +137,7 @@ impl OpenOptions {
     /// Returns the rate limiter of flushes and compactions, if there is one.
     pub(crate) fn rate_limiter(&self) -> Option<Arc<RateLimiter>> {
         let rate = self.database.rate_limiter_bytes_per_sec;
-        let own = || Arc::new(RateLimiter::new(rate).with_clock(Arc::clone(&self.clock)));
+        let own = || Arc::new(RateLimiter::new(rate).with_clock(Arc::clone(self.clock())));
         self.rate_limiter.clone().or_else(|| (rate > 0).then(own))
     }
 

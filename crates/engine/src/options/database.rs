@@ -118,7 +118,7 @@ option_table! {
         /// MiB.
         bytes_per_sync: u64 = 0, Mutable, Honoured;
         /// Number of threads for flushes and compactions, 256 at most. More than one thread
-        /// compacts only if one cannot keep up.
+        /// compacts only if one cannot keep up. Databases of one environment share their threads.
         max_background_jobs: i32 = 2, Mutable, Honoured;
         /// Skips the flush when the database is closed, so that writes without a log are lost.
         avoid_flush_during_shutdown: bool = false, Mutable, Honoured;

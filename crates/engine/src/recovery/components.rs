@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicU64;
 
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_io::Storage;
-use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
 
 use super::wal_files::{are_on_device, set_aside, sync_logs};
@@ -22,6 +21,7 @@ use crate::directory::{
     DatabaseIdentity, Directories, GuardedStorage, Locks, Needed, host_id, new_identity,
     read_identity, write_identity,
 };
+use crate::env::{Needs, Threads};
 use crate::epoch::Closing;
 use crate::error::{Error, Result};
 use crate::file_numbers::{FILE_NUMBER_MAX, FileNumbers};
@@ -276,7 +276,8 @@ impl LogsReplayed {
         // `locks` is destructured first, so that it is dropped last if this function fails.
         let Begun { locks, guard, identity, numbers, info_log, files, versions, .. } = begun;
         let Begun { logs, is_new, keeps_logs, .. } = begun;
-        let workers = workers(&options)?;
+        let threads = threads(&options)?;
+        let workers = threads.as_deref().map(Threads::workers);
         let options_files = OptionsFiles::new(
             Arc::clone(&storage),
             directory.clone(),
@@ -311,8 +312,8 @@ impl LogsReplayed {
         let compactions = Arc::new(CompactionScheduler::new(
             Arc::clone(&context),
             Arc::clone(&versions),
-            workers.compaction_writers,
-            workers.input_readers,
+            workers.map(|workers| Arc::clone(&workers.compaction_writers)),
+            workers.map(|workers| Arc::clone(&workers.input_readers)),
         ));
         let flushes = Arc::new(FlushScheduler::new(
             Arc::clone(&context),
@@ -320,7 +321,7 @@ impl LogsReplayed {
             Arc::clone(&logs),
             Arc::clone(&write_times),
             Arc::clone(&compactions),
-            workers.flush_writers,
+            workers.map(|workers| Arc::clone(&workers.flush_writers)),
         ));
         let writes = Arc::new(WritePath::new(
             Arc::clone(&context),
@@ -336,6 +337,7 @@ impl LogsReplayed {
             flushes,
             writes,
             options_files,
+            threads: threads.clone(),
             locks,
             left_out: self.left_out,
             warnings: self.warnings,
@@ -346,27 +348,13 @@ impl LogsReplayed {
     }
 }
 
-/// Thread pools that read ahead or write for flushes and compactions. `None` if background work
-/// runs on the thread that schedules it.
-struct AheadWorkers {
-    flush_writers: Option<Arc<Workers>>,
-    compaction_writers: Option<Arc<Workers>>,
-    input_readers: Option<Arc<Workers>>,
-}
-
-fn workers(options: &OpenOptions) -> Result<AheadWorkers> {
-    let jobs = options.database().jobs_max();
-    let workers = |name, count| match options.inline_background() {
-        true => Ok(None),
-        false => Workers::new(name, count)
-            .map(|workers| Some(Arc::new(workers)))
-            .map_err(Error::no_thread),
-    };
-    Ok(AheadWorkers {
-        flush_writers: workers("tailwater-write", options.database().flushes_max())?,
-        compaction_writers: workers("tailwater-compw", jobs)?,
-        input_readers: workers("tailwater-compr", jobs)?,
-    })
+/// Returns the threads that do the background work; `None` if callers do it.
+fn threads(options: &OpenOptions) -> Result<Option<Arc<Threads>>> {
+    if options.inline_background() {
+        return Ok(None);
+    }
+    let needs = Needs::of(options.database());
+    options.env().enter(needs).map(Some).map_err(Error::no_thread)
 }
 
 /// Returns the options of the column families that opening a new database creates.

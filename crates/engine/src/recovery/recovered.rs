@@ -11,6 +11,7 @@ use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
 use crate::directory::{Directories, Locks, Needed};
+use crate::env::Threads;
 use crate::epoch::Closing;
 use crate::error::{Error, Result};
 use crate::flush::{FlushScheduler, in_epochs};
@@ -30,6 +31,8 @@ pub(crate) struct Recovered {
     pub(crate) flushes: Arc<FlushScheduler>,
     pub(crate) writes: Arc<WritePath>,
     pub(crate) options_files: OptionsFiles,
+    /// The threads that do the background work; `None` if callers do it.
+    pub(crate) threads: Option<Arc<Threads>>,
     /// Held until the database is closed.
     pub(crate) locks: Locks,
     pub(crate) left_out: Vec<LeftOut>,

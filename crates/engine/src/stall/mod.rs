@@ -14,4 +14,4 @@ mod pressure;
 pub use conditions::{StallCause, StallState};
 pub(crate) use conditions::{StallConditions, many_level_0_tables};
 pub(crate) use controller::{FamilyConditions, StallController};
-pub(crate) use pressure::CompactionPressure;
+pub(crate) use pressure::{CompactionPressure, Waiting};

@@ -251,7 +251,7 @@ impl<'v> Written<'v> {
 impl Installed<'_> {
     /// Schedules the removal of the files that the installation took out of the version of column
     /// family `id`. `tables` and `blobs` are the caches through which the family's files are read.
-    /// Returns whether there are such files; the cleaning thread must be notified then.
+    /// Returns whether there are such files; the cleaning job must be notified then.
     pub(crate) fn retire(&mut self, id: u32, tables: &TableCache, blobs: &BlobCache) -> bool {
         let retired = self.retired.remove(&id).filter(|retired| !retired.is_empty());
         let is_any = retired.is_some();

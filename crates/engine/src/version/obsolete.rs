@@ -113,7 +113,7 @@ impl ObsoleteFiles {
     }
 
     /// Adds tables and blob files of a column family that are no longer in its current version. The
-    /// cleaning thread must be notified afterwards.
+    /// cleaning job must be notified afterwards.
     pub(super) fn add(&self, retired: Retired, tables: &TableCache, blobs: &BlobCache) {
         let block_cache = &tables.context().block_cache;
         let tables = retired.tables.into_iter().map(|file| ObsoleteFile {
@@ -180,7 +180,7 @@ impl ObsoleteFiles {
     }
 
     /// Ends a pause. Returns whether removals continue, because no other pause goes on. The
-    /// cleaning thread must be notified then.
+    /// cleaning job must be notified then.
     pub(crate) fn end_pause(&self) -> bool {
         let mut list = self.list();
         list.pauses = list.pauses.saturating_sub(1);

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tailwater::env::Env;
 use tailwater::{ColumnFamily, Db, ErrorKind, OpenOptions, Result, WriteOptions};
 use tailwater_io::Storage;
 use tailwater_io::sim::SimStorage;
@@ -12,10 +13,11 @@ pub(crate) fn options(text: &str) -> OpenOptions {
     with_storage(OpenOptions::default(), text)
 }
 
-/// Like [`options`], on a simulated disk and without background threads.
+/// Like [`options`], on a simulated disk and without background threads. If a test turns them on,
+/// they are not those of the databases of other tests.
 pub(crate) fn simulated(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::with_storage(Arc::new(disk.clone()));
-    options.set_clock(disk.clock());
+    options.set_env(Env::new().with_clock(disk.clock()));
     options.set_inline_background(true);
     with_storage(options, text)
 }

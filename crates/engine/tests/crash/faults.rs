@@ -15,13 +15,13 @@ use crate::setup::Setup;
 use crate::tally::Tally;
 
 /// Number of runs, each with other random options and operations.
-const RUNS: usize = 5;
+const RUNS: usize = 3;
 /// Number of steps of a run while faults are injected.
 const STEPS: usize = 14;
 /// Number of further steps of a run after the faults were removed.
 const STEPS_AFTER: usize = 5;
 /// Minimum number of cases; the test fails if it checked fewer.
-const LEAST: usize = 1200;
+const LEAST: usize = 700;
 
 /// A kind of fault to inject.
 #[derive(Debug, Clone, Copy)]

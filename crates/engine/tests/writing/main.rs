@@ -19,6 +19,7 @@ mod creating_families;
 mod database;
 mod direct_logs;
 mod directories;
+mod environment;
 mod errors;
 mod families;
 mod flushes;

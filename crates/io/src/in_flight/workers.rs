@@ -20,9 +20,10 @@ type Job = Box<dyn FnOnce() + Send>;
 /// Dropping the pool completes the submitted jobs and joins the threads. Safe to use from any
 /// thread.
 pub struct Workers {
+    name: String,
     queue: Arc<Queue>,
     /// The threads, which are joined on drop.
-    threads: Vec<Thread>,
+    threads: Mutex<Vec<Thread>>,
 }
 
 #[derive(Default)]
@@ -47,12 +48,24 @@ impl Workers {
     /// # Panics
     /// If `name` contains a NUL byte.
     pub fn new(name: &str, count: usize) -> io::Result<Self> {
-        let mut workers = Self { queue: Arc::default(), threads: Vec::new() };
-        for number in 0..count.max(1) {
-            let queue = Arc::clone(&workers.queue);
-            workers.threads.push(thread::spawn(&format!("{name}{number}"), move || queue.work())?);
-        }
+        let workers =
+            Self { name: name.to_owned(), queue: Arc::default(), threads: Mutex::default() };
+        workers.grow(count.max(1))?;
         Ok(workers)
+    }
+
+    /// Starts threads until there are `count`.
+    ///
+    /// # Errors
+    /// The errors of [`thread::spawn`]. The threads that run continue.
+    pub fn grow(&self, count: usize) -> io::Result<()> {
+        let mut threads = self.threads.lock();
+        for number in threads.len()..count {
+            let queue = Arc::clone(&self.queue);
+            let name = format!("{}{number}", self.name);
+            threads.push(thread::spawn(&name, move || queue.work())?);
+        }
+        Ok(())
     }
 
     /// Submits a job. The job must not wait for another job, which might never get a thread.
@@ -96,7 +109,7 @@ impl Drop for Workers {
 
 impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Workers").field("threads", &self.threads).finish_non_exhaustive()
+        f.debug_struct("Workers").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

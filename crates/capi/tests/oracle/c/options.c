@@ -224,6 +224,29 @@ static void write_buffer_manager(struct side* side, const int* n) {
   }
 }
 
+/* The threads of the environment, of which low priority always has some: without any, flushes could
+ * not run. */
+static void environment(struct side* side, const int* n) {
+  rocksdb_env_t* env = side->env ? side->env : (side->env = CALL(create_default_env)());
+  switch (n[0] % 6) {
+    case 0: CALL(env_set_background_threads)(env, 1 + n[1] % 3); break;
+    case 1: CALL(env_set_low_priority_background_threads)(env, 1 + n[1] % 3); break;
+    case 2: CALL(env_set_high_priority_background_threads)(env, n[1] % 3); break;
+    case 3: CALL(env_set_bottom_priority_background_threads)(env, n[1] % 3 - 1); break;
+    case 4:
+      CALL(env_lower_thread_pool_io_priority)(env);
+      CALL(env_lower_high_priority_thread_pool_io_priority)(env);
+      CALL(env_lower_thread_pool_cpu_priority)(env);
+      CALL(env_lower_high_priority_thread_pool_cpu_priority)(env);
+      break;
+    default: CALL(env_join_all_threads)(env); break;
+  }
+  print(side, "%d %d ", CALL(env_get_background_threads)(env),
+        CALL(env_get_low_priority_background_threads)(env));
+  print(side, "%d %d ", CALL(env_get_high_priority_background_threads)(env),
+        CALL(env_get_bottom_priority_background_threads)(env));
+}
+
 const struct operation OPTIONS[] = {
     {"set_option", 8, set_option},
     {"print_options", 1, print_options},
@@ -233,5 +256,6 @@ const struct operation OPTIONS[] = {
     {"load_options", 1, load_options},
     {"unused", 2, unused},
     {"write_buffer_manager", 1, write_buffer_manager},
+    {"environment", 1, environment},
     {NULL, 0, NULL},
 };

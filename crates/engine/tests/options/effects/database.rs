@@ -172,7 +172,8 @@ effects! {
     background_jobs_run_in_threads shows
         "max_background_jobs", "max_background_compactions", "max_background_flushes" {
         // The number in each name is the index of a thread that compacts or flushes. No other test
-        // in this process starts enough such threads to reach these indexes.
+        // in this process starts enough such threads to reach these indexes, and each database has
+        // an environment of its own.
         for (text, name) in [
             ("max_background_jobs=40", "tailwater-comp29"),
             ("max_background_jobs=48", "tailwater-fl11"),

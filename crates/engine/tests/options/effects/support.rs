@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tailwater::env::Env;
 use tailwater::inspect::table::TableFile;
 use tailwater::{
     ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, Result, Statistics,
@@ -26,7 +27,7 @@ pub(super) struct Scene {
 /// is missing, and background work runs in the calling thread.
 pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::with_storage(Arc::new(disk.clone()));
-    options.set_clock(disk.clock());
+    options.set_env(Env::new().with_clock(disk.clock()));
     options.set_inline_background(true);
     options.set_from_string("create_if_missing=true").expect("options");
     options.set_from_string(&without_gaps(text)).expect("options");

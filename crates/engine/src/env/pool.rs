@@ -1,0 +1,299 @@
+//! A pool of threads that run jobs in the order in which they were scheduled.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, MutexGuard};
+use std::time::{Duration, Instant};
+
+use tailwater_io::sync::{Condvar, Mutex};
+use tailwater_io::thread::{self, Thread, Weight};
+
+/// Time after which threads end that the pool need not keep, if no job lacked an idle thread
+/// meanwhile.
+const SURPLUS_MAX: Duration = Duration::from_secs(10);
+
+/// A job, and the number of its owner. Dropping it without running it must be harmless.
+pub(crate) struct Job {
+    owner: u64,
+    work: Box<dyn FnOnce() + Send>,
+}
+
+impl Job {
+    /// Creates a job of the owner with this number.
+    pub(crate) fn new(owner: u64, work: impl FnOnce() + Send + 'static) -> Self {
+        Self { owner, work: Box::new(work) }
+    }
+}
+
+/// What [`Env`](super::Env) sets for the threads of a pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Settings {
+    /// Maximum number of threads.
+    pub(super) threads: usize,
+    pub(super) lowered: Lowered,
+}
+
+/// Which priorities of the threads are lowered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Lowered {
+    pub(super) cpu: bool,
+    pub(super) io: bool,
+}
+
+/// A pool of threads. A job gets a thread at once if one is idle, or if fewer run than allowed.
+///
+/// Dropping the pool ends its threads after the jobs that run, and drops all others. If one of the
+/// threads itself drops it, it does not join itself.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Returns the name of a thread, given the number of threads that were started before.
+    name: fn(usize) -> String,
+    /// The threads, which are joined on drop. Locked before `state`.
+    threads: Mutex<Vec<Thread>>,
+    state: Mutex<State>,
+    /// Notified when an idle thread may have something to do.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Job>,
+    /// Jobs for later, by the time at which they become ready; the second number distinguishes
+    /// equal times.
+    delayed: BTreeMap<(Instant, u64), Job>,
+    /// Number of delayed jobs so far.
+    delays: u64,
+    settings: Settings,
+    /// Number of threads that stay when they have nothing to do, if no more are allowed.
+    kept: usize,
+    /// Number of threads that run, idle ones included.
+    running: usize,
+    idle: usize,
+    /// The last time at which no thread was idle.
+    exhausted: Option<Instant>,
+    closed: bool,
+}
+
+/// What a thread of the pool does next.
+enum Next {
+    Run(Job),
+    Wait(Option<Duration>),
+    End,
+}
+
+impl Pool {
+    /// Creates a pool that keeps `kept` threads, however long they are idle. Starts none.
+    pub(super) fn new(name: fn(usize) -> String, kept: usize, settings: Settings) -> Self {
+        let state = State { kept, settings, ..State::default() };
+        let state = Mutex::new(state);
+        let shared = Shared { name, threads: Mutex::default(), state, changed: Condvar::new() };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Changes the settings. Threads beyond a lowered number end after the job that they run.
+    pub(super) fn set(&self, settings: Settings) {
+        self.shared.lock().settings = settings;
+        self.shared.changed.notify_all();
+    }
+
+    /// Starts the threads that are kept or, if fewer are allowed, those.
+    ///
+    /// # Errors
+    /// Errors from starting a thread. Those that run continue.
+    pub(super) fn start(&self) -> io::Result<()> {
+        while self.shared.lock().lacks_kept() {
+            self.shared.start_thread(State::lacks_kept)?;
+        }
+        Ok(())
+    }
+
+    /// Maximum number of threads.
+    pub(crate) fn threads_max(&self) -> usize {
+        self.shared.lock().settings.threads
+    }
+
+    /// Whether jobs wait for a thread.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.shared.lock().ready.is_empty()
+    }
+
+    /// Schedules a job.
+    pub(crate) fn schedule(&self, job: Job) {
+        self.shared.lock().ready.push_back(job);
+        self.shared.changed.notify_one();
+        self.shared.start_thread_if_wanted();
+    }
+
+    /// Schedules a job for a later time.
+    pub(crate) fn schedule_at(&self, time: Instant, job: Job) {
+        let mut state = self.shared.lock();
+        state.delays += 1;
+        let number = state.delays;
+        state.delayed.insert((time, number), job);
+        drop(state);
+        self.shared.changed.notify_one();
+        self.shared.start_thread_if_wanted();
+    }
+
+    /// Drops the jobs of an owner that no thread has begun.
+    pub(crate) fn cancel(&self, owner: u64) {
+        let mut state = self.shared.lock();
+        let (cancelled, ready) =
+            std::mem::take(&mut state.ready).into_iter().partition(|job| job.owner == owner);
+        state.ready = ready;
+        let later: Vec<_> = state.delayed.extract_if(.., |_, job| job.owner == owner).collect();
+        drop(state);
+        // Dropped without the lock, because the end of a job may schedule another one.
+        let _: (VecDeque<Job>, _) = (cancelled, later);
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.closed = true;
+        let jobs = (std::mem::take(&mut state.ready), std::mem::take(&mut state.delayed));
+        drop(state);
+        self.shared.changed.notify_all();
+        let threads = std::mem::take(&mut *self.shared.threads.lock());
+        drop((jobs, threads));
+    }
+}
+
+impl fmt::Debug for Pool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.shared.lock();
+        f.debug_struct("Pool")
+            .field("settings", &state.settings)
+            .field("running", &state.running)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Starts a thread if a job may have to wait for one and more are allowed. If the system
+    /// refuses, the job waits for another thread.
+    fn start_thread_if_wanted(self: &Arc<Self>) {
+        if self.lock().wants_thread() {
+            let _ = self.start_thread(State::wants_thread);
+        }
+    }
+
+    /// Starts a thread if it is wanted.
+    fn start_thread(self: &Arc<Self>, is_wanted: fn(&State) -> bool) -> io::Result<()> {
+        // Locked until the thread is in the list, so that dropping the pool joins it.
+        let mut threads = self.threads.lock();
+        threads.retain(|thread| !thread.is_finished());
+        let mut state = self.lock();
+        if !is_wanted(&state) {
+            return Ok(());
+        }
+        let name = (self.name)(state.running);
+        state.running += 1;
+        drop(state);
+        let own = Arc::clone(self);
+        match thread::spawn_with(Weight::Background, &name, move || own.run()) {
+            Ok(thread) => threads.push(thread),
+            Err(error) => {
+                self.lock().running -= 1;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs jobs until the thread is not needed any more.
+    fn run(self: Arc<Self>) {
+        let mut lowered = Lowered::default();
+        let mut state = self.lock();
+        loop {
+            match state.next() {
+                Next::Run(job) => {
+                    let wanted = state.settings.lowered;
+                    drop(state);
+                    self.start_thread_if_wanted();
+                    lowered.follow(wanted);
+                    // The panic hook has already reported a panic, and what the job held was
+                    // dropped.
+                    let _ = catch_unwind(AssertUnwindSafe(job.work));
+                    state = self.lock();
+                }
+                Next::Wait(longest) => {
+                    state.idle += 1;
+                    state = match longest {
+                        Some(longest) => self.changed.wait_timeout(state, longest),
+                        None => self.changed.wait(state),
+                    };
+                    state.idle -= 1;
+                }
+                Next::End => {
+                    state.running -= 1;
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl State {
+    fn lacks_kept(&self) -> bool {
+        !self.closed && self.running < self.kept.min(self.settings.threads)
+    }
+
+    /// Whether another thread should be started: there are more jobs than idle threads, or none is
+    /// left that waits until a delayed job is ready.
+    fn wants_thread(&self) -> bool {
+        let watches = usize::from(!self.delayed.is_empty());
+        !self.closed
+            && self.running < self.settings.threads
+            && self.ready.len() + watches > self.idle
+    }
+
+    /// Takes what a thread does next that is not idle now.
+    fn next(&mut self) -> Next {
+        if self.closed || self.running > self.settings.threads {
+            return Next::End;
+        }
+        let now = Instant::now();
+        if self.idle == 0 {
+            self.exhausted = Some(now);
+        }
+        while let Some(due) = self.delayed.first_entry()
+            && due.key().0 <= now
+        {
+            self.ready.push_back(due.remove());
+        }
+        if let Some(job) = self.ready.pop_front() {
+            return Next::Run(job);
+        }
+        let until_due = self.delayed.keys().next().map(|(time, _)| *time - now);
+        let is_surplus = self.running > self.kept && self.idle >= self.kept;
+        let needed = self.exhausted.map_or(SURPLUS_MAX, |at| now.duration_since(at));
+        match is_surplus.then(|| SURPLUS_MAX.saturating_sub(needed)) {
+            Some(Duration::ZERO) => Next::End,
+            until_end => Next::Wait(until_due.into_iter().chain(until_end).min()),
+        }
+    }
+}
+
+impl Lowered {
+    /// Lowers the priorities of the calling thread that `wanted` has and that are not lowered yet.
+    fn follow(&mut self, wanted: Self) {
+        if wanted.cpu && !self.cpu {
+            thread::lower_cpu_priority();
+        }
+        if wanted.io && !self.io {
+            thread::lower_io_priority();
+        }
+        *self = Self { cpu: self.cpu || wanted.cpu, io: self.io || wanted.io };
+    }
+}

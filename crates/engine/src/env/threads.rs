@@ -1,0 +1,138 @@
+//! The threads of an environment. They run as long as a database of the environment is open.
+
+use std::io;
+use std::sync::Arc;
+
+use tailwater_io::stream::Workers;
+
+use super::Priority;
+use super::pool::{Pool, Settings};
+use crate::options::DbOptions;
+
+/// Number of threads for upkeep that are kept: one that runs a short job, and one that waits until
+/// the next one is due.
+const UPKEEP_KEPT: usize = 2;
+
+/// The threads of an environment. Dropping them joins them.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    /// The pools of [`Priority`], in the order of its variants.
+    pools: [Pool; Priority::COUNT],
+    /// Runs short periodic jobs, and jobs that may wait for others: removing files, resuming
+    /// writes. It gets as many threads as it has such jobs, so none of them delays another.
+    upkeep: Pool,
+    workers: AheadWorkers,
+}
+
+/// Thread pools that read ahead or write for flushes and compactions.
+#[derive(Debug, Clone)]
+pub(crate) struct AheadWorkers {
+    /// Write the full buffers of flushes.
+    pub(crate) flush_writers: Arc<Workers>,
+    /// Write the full buffers of compactions and ingestions.
+    pub(crate) compaction_writers: Arc<Workers>,
+    /// Read the inputs of compactions ahead if the system has no asynchronous I/O.
+    pub(crate) input_readers: Arc<Workers>,
+}
+
+/// Maximum numbers of the jobs of a database that run at the same time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Needs {
+    pub(crate) flushes: usize,
+    pub(crate) compactions: usize,
+    pub(crate) jobs: usize,
+}
+
+impl Needs {
+    /// Returns what a database with these options needs.
+    pub(crate) fn of(options: &DbOptions) -> Self {
+        Self {
+            flushes: options.flushes_max(),
+            compactions: options.compactions_max(),
+            jobs: options.jobs_max(),
+        }
+    }
+}
+
+impl AheadWorkers {
+    fn start(needs: Needs) -> io::Result<Self> {
+        let start = |name, count| Workers::new(name, count).map(Arc::new);
+        Ok(Self {
+            flush_writers: start("tailwater-write", needs.flushes)?,
+            compaction_writers: start("tailwater-compw", needs.jobs)?,
+            input_readers: start("tailwater-compr", needs.jobs)?,
+        })
+    }
+
+    fn grow(&self, needs: Needs) -> io::Result<()> {
+        self.flush_writers.grow(needs.flushes)?;
+        self.compaction_writers.grow(needs.jobs)?;
+        self.input_readers.grow(needs.jobs)
+    }
+}
+
+impl Threads {
+    /// Starts the threads for one database with these needs.
+    ///
+    /// # Errors
+    /// Errors from starting a thread. Those started before it have ended.
+    pub(super) fn start(settings: [Settings; Priority::COUNT], needs: Needs) -> io::Result<Self> {
+        let workers = AheadWorkers::start(needs)?;
+        let pool = |priority: Priority| {
+            Pool::new(priority.thread_name(), usize::MAX, settings[priority as usize])
+        };
+        let unbounded = Settings { threads: usize::MAX, ..Settings::default() };
+        let upkeep = Pool::new(|_| "tailwater-clean".to_owned(), UPKEEP_KEPT, unbounded);
+        let threads = Self { pools: Priority::ALL.map(pool), upkeep, workers };
+        threads.start_pools()?;
+        Ok(threads)
+    }
+
+    /// Changes the settings of the pools.
+    pub(super) fn apply(&self, settings: &[Settings; Priority::COUNT]) {
+        self.pools.iter().zip(settings).for_each(|(pool, &settings)| pool.set(settings));
+    }
+
+    /// Starts the threads that are missing for a database with these needs.
+    ///
+    /// # Errors
+    /// Errors from starting a thread. Those that run continue.
+    pub(super) fn grow(&self, needs: Needs) -> io::Result<()> {
+        self.start_pools()?;
+        self.workers.grow(needs)
+    }
+
+    fn start_pools(&self) -> io::Result<()> {
+        // Flushes first: without them, writes would stop.
+        self.pool(Priority::High).start()?;
+        self.upkeep.start()?;
+        self.pools.iter().try_for_each(Pool::start)
+    }
+
+    /// Returns the pool of a priority.
+    pub(crate) fn pool(&self, priority: Priority) -> &Pool {
+        &self.pools[priority as usize]
+    }
+
+    /// Returns the pool that flushes: that of high priority or, if it has no thread, that of low
+    /// priority.
+    pub(crate) fn flushes(&self) -> &Pool {
+        let high = self.pool(Priority::High);
+        if high.threads_max() > 0 { high } else { self.pool(Priority::Low) }
+    }
+
+    /// Returns the pool for upkeep.
+    pub(crate) fn upkeep(&self) -> &Pool {
+        &self.upkeep
+    }
+
+    /// Returns the threads that read ahead or write for flushes and compactions.
+    pub(crate) fn workers(&self) -> &AheadWorkers {
+        &self.workers
+    }
+
+    /// Drops the jobs of an owner that no thread has begun.
+    pub(crate) fn cancel(&self, owner: u64) {
+        self.pools.iter().chain([&self.upkeep]).for_each(|pool| pool.cancel(owner));
+    }
+}

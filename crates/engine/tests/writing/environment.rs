@@ -1,0 +1,113 @@
+//! Databases that share the threads of an environment.
+
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::thread;
+
+use tailwater::env::{Env, Priority};
+use tailwater::{Db, ErrorKind, OpenOptions};
+use tailwater_io::sim::SimStorage;
+
+use crate::fuse::{self, Fuse, Object};
+use crate::gate::{Call, Gate, Opening};
+use crate::support::{eventually, get, level_0, property, put, simulated};
+
+fn open(env: &Env, path: &str, mut options: OpenOptions) -> Db {
+    options.set_env(env.clone());
+    options.set_inline_background(false);
+    Db::open(path, &options).expect("a database")
+}
+
+/// Tests databases that share one thread for flushes, in which a flush of one of them is stuck.
+#[test]
+fn databases_are_closed_while_a_flush_of_another_one_is_stuck() {
+    let disk = SimStorage::new(1);
+    let gate = Gate::over(Arc::new(disk.clone()));
+    let env = Env::new().with_clock(disk.clock());
+    let stuck = open(&env, "/stuck", gate.options(""));
+    let [idle, waiting] = ["/idle", "/waiting"].map(|path| open(&env, path, simulated(&disk, "")));
+    for db in [&stuck, &idle, &waiting] {
+        put(db, "a", "1").expect("a put");
+    }
+    gate.stop(Call::SyncTable, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&gate);
+        let slowly = scope.spawn(|| stuck.flush_all());
+        gate.wait();
+        let flush = scope.spawn(|| waiting.flush_all());
+        eventually("the flush waits for the thread", || {
+            property(&waiting, "rocksdb.mem-table-flush-pending") == "1"
+        });
+        idle.close().expect("closing");
+        waiting.close().expect("closing");
+        let error = flush.join().expect("no panic").expect_err("the flush was dropped");
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+        assert_eq!(property(&stuck, "rocksdb.num-running-flushes"), "1");
+        drop(opening);
+        slowly.join().expect("no panic").expect("a flush");
+    });
+    drop(waiting);
+    let waiting = open(&env, "/waiting", simulated(&disk, ""));
+    assert_eq!(get(&waiting, "a").as_deref(), Some("1"), "it is in the log");
+}
+
+/// Makes a compaction due that merges two tables into the last level of a database with two levels.
+fn make_compaction_due(db: &Db) {
+    for value in ["1", "2"] {
+        put(db, "a", value).expect("a put");
+        put(db, "b", value).expect("a put");
+        db.flush_all().expect("a flush");
+    }
+}
+
+const TWO_LEVELS: &str = "num_levels=2;level0_file_num_compaction_trigger=2";
+
+#[test]
+fn compactions_into_the_last_level_use_threads_of_their_own_if_there_are_any() {
+    for (bottom, threads) in [(1, "tailwater-bot"), (0, "tailwater-comp")] {
+        let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));
+        let env = Env::new().with_clock(disk.clock());
+        env.set_background_threads(bottom, Priority::Bottom);
+        let mut options = simulated(&disk, TWO_LEVELS);
+        fuse::install(&mut options, disk.clock(), &fuse);
+        fuse.watch(Object::CompactionFilter, threads);
+        // After `install`, which replaces the clock.
+        let clock = Arc::clone(options.env().clock());
+        let db = open(&env.with_clock(clock), "/db", options);
+        make_compaction_due(&db);
+        eventually("the tables are compacted", || level_0(&db) == 0);
+        assert!(fuse.has_seen_a_call(), "not in {threads}");
+        assert_eq!(get(&db, "a").as_deref(), Some("2"));
+        db.close().expect("closing");
+    }
+}
+
+/// Tests that a compaction that waits for a thread is dropped when the database is closed, and
+/// releases its inputs.
+#[test]
+fn a_waiting_compaction_into_the_last_level_does_not_prevent_closing() {
+    let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));
+    let env = Env::new().with_clock(disk.clock());
+    env.set_background_threads(1, Priority::Bottom);
+    let mut options = simulated(&disk, TWO_LEVELS);
+    fuse::install(&mut options, disk.clock(), &fuse);
+    let stuck = open(&env, "/stuck", options);
+    let waiting = open(&env, "/waiting", simulated(&disk, TWO_LEVELS));
+    let (begun, begins) = channel();
+    let (end, ended) = channel::<()>();
+    fuse.call(Object::CompactionFilter, "tailwater-bot", move || {
+        begun.send(()).expect("the test listens");
+        let _ = ended.recv();
+    });
+    make_compaction_due(&stuck);
+    begins.recv().expect("a compaction");
+    make_compaction_due(&waiting);
+    eventually("the compaction waits", || waiting.running_compactions() == 1);
+    waiting.close().expect("closing");
+    assert_eq!(level_0(&waiting), 2);
+    drop((waiting, end));
+    eventually("the first compaction has ended", || level_0(&stuck) == 0);
+    let waiting = open(&env, "/waiting", simulated(&disk, TWO_LEVELS));
+    eventually("the tables are compacted", || level_0(&waiting) == 0);
+    assert_eq!(get(&waiting, "a").as_deref(), Some("2"));
+}

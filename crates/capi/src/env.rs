@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use tailwater::env::{Env, Priority};
 use tailwater::{PosixStorage, Storage};
 
-use crate::boundary::{entry, give, path};
+use crate::boundary::{Outcome, entry, give, path};
 use crate::marks::{Marked, Marks};
 
 /// A handle to the environment of the process.
@@ -44,57 +44,104 @@ entry! {
     }
 }
 
-/// Declares the functions that read and set the number of threads of a pool.
-macro_rules! thread_counts {
-    ($($get:ident, $set:ident: $priority:ident;)*) => { $(
-        entry! {
-            fn $get(env: maybe rocksdb_env_t) -> c_int {
-                let _ = env;
-                let count = Env::of_process().background_threads(Priority::$priority);
-                Ok(c_int::try_from(count).unwrap_or(c_int::MAX))
-            }
-        }
-
-        entry! {
-            /// A negative number counts as 0.
-            fn $set(env: maybe rocksdb_env_t, n: c_int) {
-                let _ = env;
-                let count = usize::try_from(n).unwrap_or(0);
-                Env::of_process().set_background_threads(count, Priority::$priority);
-                Ok(())
-            }
-        }
-    )* };
+fn threads(priority: Priority) -> Outcome<c_int> {
+    let count = Env::of_process().background_threads(priority);
+    Ok(c_int::try_from(count).unwrap_or(c_int::MAX))
 }
 
-thread_counts! {
-    rocksdb_env_get_background_threads, rocksdb_env_set_background_threads: Low;
-    rocksdb_env_get_bottom_priority_background_threads,
-        rocksdb_env_set_bottom_priority_background_threads: Bottom;
-    rocksdb_env_get_high_priority_background_threads,
-        rocksdb_env_set_high_priority_background_threads: High;
-    rocksdb_env_get_low_priority_background_threads,
-        rocksdb_env_set_low_priority_background_threads: Low;
+/// Sets the number of threads of a pool; a negative number counts as 0.
+fn set_threads(count: c_int, priority: Priority) -> Outcome<()> {
+    let count = usize::try_from(count).unwrap_or(0);
+    Env::of_process().set_background_threads(count, priority);
+    Ok(())
 }
 
-/// Declares the functions that lower a priority of a pool's threads.
-macro_rules! lowerings {
-    ($($name:ident: $lower:ident, $priority:ident;)*) => { $(
-        entry! {
-            fn $name(env: maybe rocksdb_env_t) {
-                let _ = env;
-                Env::of_process().$lower(Priority::$priority);
-                Ok(())
-            }
-        }
-    )* };
+entry! {
+    fn rocksdb_env_get_background_threads(env: maybe rocksdb_env_t) -> c_int {
+        let _ = env;
+        threads(Priority::Low)
+    }
 }
 
-lowerings! {
-    rocksdb_env_lower_thread_pool_io_priority: lower_thread_pool_io_priority, Low;
-    rocksdb_env_lower_thread_pool_cpu_priority: lower_thread_pool_cpu_priority, Low;
-    rocksdb_env_lower_high_priority_thread_pool_io_priority: lower_thread_pool_io_priority, High;
-    rocksdb_env_lower_high_priority_thread_pool_cpu_priority: lower_thread_pool_cpu_priority, High;
+entry! {
+    fn rocksdb_env_set_background_threads(env: maybe rocksdb_env_t, n: c_int) {
+        let _ = env;
+        set_threads(n, Priority::Low)
+    }
+}
+
+entry! {
+    fn rocksdb_env_get_bottom_priority_background_threads(env: maybe rocksdb_env_t) -> c_int {
+        let _ = env;
+        threads(Priority::Bottom)
+    }
+}
+
+entry! {
+    fn rocksdb_env_set_bottom_priority_background_threads(env: maybe rocksdb_env_t, n: c_int) {
+        let _ = env;
+        set_threads(n, Priority::Bottom)
+    }
+}
+
+entry! {
+    fn rocksdb_env_get_high_priority_background_threads(env: maybe rocksdb_env_t) -> c_int {
+        let _ = env;
+        threads(Priority::High)
+    }
+}
+
+entry! {
+    fn rocksdb_env_set_high_priority_background_threads(env: maybe rocksdb_env_t, n: c_int) {
+        let _ = env;
+        set_threads(n, Priority::High)
+    }
+}
+
+entry! {
+    fn rocksdb_env_get_low_priority_background_threads(env: maybe rocksdb_env_t) -> c_int {
+        let _ = env;
+        threads(Priority::Low)
+    }
+}
+
+entry! {
+    fn rocksdb_env_set_low_priority_background_threads(env: maybe rocksdb_env_t, n: c_int) {
+        let _ = env;
+        set_threads(n, Priority::Low)
+    }
+}
+
+entry! {
+    fn rocksdb_env_lower_thread_pool_io_priority(env: maybe rocksdb_env_t) {
+        let _ = env;
+        Env::of_process().lower_thread_pool_io_priority(Priority::Low);
+        Ok(())
+    }
+}
+
+entry! {
+    fn rocksdb_env_lower_thread_pool_cpu_priority(env: maybe rocksdb_env_t) {
+        let _ = env;
+        Env::of_process().lower_thread_pool_cpu_priority(Priority::Low);
+        Ok(())
+    }
+}
+
+entry! {
+    fn rocksdb_env_lower_high_priority_thread_pool_io_priority(env: maybe rocksdb_env_t) {
+        let _ = env;
+        Env::of_process().lower_thread_pool_io_priority(Priority::High);
+        Ok(())
+    }
+}
+
+entry! {
+    fn rocksdb_env_lower_high_priority_thread_pool_cpu_priority(env: maybe rocksdb_env_t) {
+        let _ = env;
+        Env::of_process().lower_thread_pool_cpu_priority(Priority::High);
+        Ok(())
+    }
 }
 
 entry! {

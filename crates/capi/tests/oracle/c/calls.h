@@ -162,6 +162,19 @@
   F(rocksdb_drop_column_family) \
   F(rocksdb_enable_manual_compaction) \
   F(rocksdb_env_destroy) \
+  F(rocksdb_env_get_background_threads) \
+  F(rocksdb_env_get_bottom_priority_background_threads) \
+  F(rocksdb_env_get_high_priority_background_threads) \
+  F(rocksdb_env_get_low_priority_background_threads) \
+  F(rocksdb_env_join_all_threads) \
+  F(rocksdb_env_lower_high_priority_thread_pool_cpu_priority) \
+  F(rocksdb_env_lower_high_priority_thread_pool_io_priority) \
+  F(rocksdb_env_lower_thread_pool_cpu_priority) \
+  F(rocksdb_env_lower_thread_pool_io_priority) \
+  F(rocksdb_env_set_background_threads) \
+  F(rocksdb_env_set_bottom_priority_background_threads) \
+  F(rocksdb_env_set_high_priority_background_threads) \
+  F(rocksdb_env_set_low_priority_background_threads) \
   F(rocksdb_envoptions_create) \
   F(rocksdb_envoptions_destroy) \
   F(rocksdb_envoptions_get_allow_fallocate) \

@@ -50,7 +50,7 @@ fn threads(priority: Priority) -> Outcome<c_int> {
 }
 
 /// Sets the number of threads of a pool; a negative number counts as 0.
-fn set_threads(count: c_int, priority: Priority) -> Outcome<()> {
+pub(crate) fn set_threads(count: c_int, priority: Priority) -> Outcome<()> {
     let count = usize::try_from(count).unwrap_or(0);
     Env::of_process().set_background_threads(count, priority);
     Ok(())

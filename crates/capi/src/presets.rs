@@ -4,17 +4,20 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use tailwater::BlockCache;
+use tailwater::env::Priority;
 use tailwater::options::{
     BlockBasedTableOptions, CompactionStyle, CompressionType, DataBlockIndexType, FilterPolicy,
 };
 
 use crate::boundary::entry;
+use crate::env::set_threads;
 use crate::options::rocksdb_options_t;
 
 entry! {
     fn rocksdb_options_increase_parallelism(opt: &mut rocksdb_options_t, total_threads: c_int) {
         opt.database.max_background_jobs = total_threads;
-        Ok(())
+        set_threads(total_threads, Priority::Low)?;
+        set_threads(1, Priority::High)
     }
 }
 

@@ -3,6 +3,8 @@
 //! This file has only one test, since it counts the threads, descriptors and memory of the process.
 //! `TAILWATER_ROUNDS` multiplies the number of databases that are open at a time.
 
+#![expect(clippy::disallowed_methods, reason = "reads the state of the process in /proc")]
+
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};

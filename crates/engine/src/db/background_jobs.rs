@@ -57,11 +57,12 @@ impl Writing {
     /// Changes options of the database, and starts more background threads if the options request
     /// them.
     pub(super) fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
-        self.database.set_database_options(changes)?;
         let context = &self.database.context;
+        let before = Needs::of(&context.options.now());
+        self.database.set_database_options(changes)?;
+        let after = Needs::of(&context.options.now());
         if context.background.threads().is_some()
-            && let Err(error) =
-                context.options.open().env().enter(Needs::of(&context.options.now()))
+            && let Err(error) = context.options.open().env().grow(before, after)
         {
             context.info_log.warn(format_args!(
                 "not all background threads started: {}",

@@ -41,7 +41,9 @@ impl Db {
     /// is not set, in which case nothing is removed; errors from removing files.
     pub fn destroy(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<()> {
         let directory = directory.as_ref();
-        destroy(directory, options.sanitized(directory, false))
+        let options = options.sanitized(directory, false);
+        options.allow_threads();
+        destroy(directory, options)
     }
 }
 

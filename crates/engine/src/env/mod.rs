@@ -191,13 +191,26 @@ impl Env {
     /// # Errors
     /// Errors from starting a thread.
     pub(crate) fn enter(&self, needs: Needs) -> io::Result<Arc<Threads>> {
+        self.allow(needs);
+        self.start(needs)
+    }
+
+    /// Raises the numbers of threads that a change of a database's options raises, and starts what
+    /// is missing.
+    ///
+    /// # Errors
+    /// Errors from starting a thread. Those that run continue.
+    pub(crate) fn grow(&self, before: Needs, after: Needs) -> io::Result<()> {
+        self.allow(after.beyond(before));
+        self.start(after).map(drop)
+    }
+
+    fn start(&self, needs: Needs) -> io::Result<Arc<Threads>> {
         let mut threads = self.shared.threads.lock();
-        self.raise(needs);
         if let Some(running) = threads.upgrade() {
             // Unlocked first, because threads must not be joined while this is locked: a job of the
             // program may be waiting for the lock.
             drop(threads);
-            self.shared.apply_settings(&running);
             running.grow(needs)?;
             return Ok(running);
         }
@@ -207,32 +220,22 @@ impl Env {
     }
 
     /// Raises the numbers of threads to the needs of a database.
-    fn raise(&self, needs: Needs) {
-        let mut settings = self.shared.settings.lock();
-        for (priority, count) in
-            [(Priority::High, needs.flushes), (Priority::Low, needs.compactions)]
-        {
-            let threads = &mut settings[priority as usize].threads;
-            *threads = count.max(*threads);
-        }
+    pub(crate) fn allow(&self, needs: Needs) {
+        self.increase_background_threads(needs.flushes, Priority::High);
+        self.increase_background_threads(needs.compactions, Priority::Low);
     }
 
     fn change(&self, priority: Priority, change: impl FnOnce(&mut Settings)) {
         change(&mut self.shared.settings.lock()[priority as usize]);
         let threads = self.shared.threads.lock().upgrade();
         if let Some(threads) = threads {
-            self.shared.apply_settings(&threads);
+            // Locked meanwhile, so that the last settings stay in force.
+            let settings = self.shared.settings.lock();
+            threads.pool(priority).set(settings[priority as usize]);
+            drop(settings);
             // A thread that the system refuses is started when a job lacks one.
             let _ = threads.pool(priority).start();
         }
-    }
-}
-
-impl Shared {
-    /// Applies the settings while they are locked, so that the last ones stay in force.
-    fn apply_settings(&self, threads: &Threads) {
-        let settings = self.settings.lock();
-        threads.apply(&settings);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
@@ -143,13 +144,13 @@ impl Pool {
     /// Drops the jobs of an owner that no thread has begun.
     pub(crate) fn cancel(&self, owner: u64) {
         let mut state = self.shared.lock();
-        let (cancelled, ready) =
-            std::mem::take(&mut state.ready).into_iter().partition(|job| job.owner == owner);
-        state.ready = ready;
-        let later: Vec<_> = state.delayed.extract_if(.., |_, job| job.owner == owner).collect();
+        let (ready, delayed) = (mem::take(&mut state.ready), mem::take(&mut state.delayed));
+        let (cancelled, ready) = ready.into_iter().partition(|job| job.owner == owner);
+        let (later, delayed) = delayed.into_iter().partition(|(_, job)| job.owner == owner);
+        (state.ready, state.delayed) = (ready, delayed);
         drop(state);
         // Dropped without the lock, because the end of a job may schedule another one.
-        let _: (VecDeque<Job>, _) = (cancelled, later);
+        let _: (VecDeque<_>, BTreeMap<_, _>) = (cancelled, later);
     }
 }
 
@@ -157,10 +158,10 @@ impl Drop for Pool {
     fn drop(&mut self) {
         let mut state = self.shared.lock();
         state.closed = true;
-        let jobs = (std::mem::take(&mut state.ready), std::mem::take(&mut state.delayed));
+        let jobs = (mem::take(&mut state.ready), mem::take(&mut state.delayed));
         drop(state);
         self.shared.changed.notify_all();
-        let threads = std::mem::take(&mut *self.shared.threads.lock());
+        let threads = mem::take(&mut *self.shared.threads.lock());
         drop((jobs, threads));
     }
 }

@@ -52,6 +52,16 @@ impl Needs {
             jobs: options.jobs_max(),
         }
     }
+
+    /// Returns those that are higher than before, and 0 for the others.
+    pub(super) fn beyond(self, before: Self) -> Self {
+        let beyond = |now, before| if now > before { now } else { 0 };
+        Self {
+            flushes: beyond(self.flushes, before.flushes),
+            compactions: beyond(self.compactions, before.compactions),
+            jobs: beyond(self.jobs, before.jobs),
+        }
+    }
 }
 
 impl AheadWorkers {
@@ -86,11 +96,6 @@ impl Threads {
         let threads = Self { pools: Priority::ALL.map(pool), upkeep, workers };
         threads.start_pools()?;
         Ok(threads)
-    }
-
-    /// Changes the settings of the pools.
-    pub(super) fn apply(&self, settings: &[Settings; Priority::COUNT]) {
-        self.pools.iter().zip(settings).for_each(|(pool, &settings)| pool.set(settings));
     }
 
     /// Starts the threads that are missing for a database with these needs.

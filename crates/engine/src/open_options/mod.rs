@@ -29,7 +29,7 @@ use tailwater_io::{Clock, DescriptorBudget, Storage};
 
 use crate::block_cache::BlockCache;
 use crate::compaction_filter::CompactionFilter;
-use crate::env::Env;
+use crate::env::{Env, Needs};
 use crate::error::{Error, Result};
 use crate::merge_operator::MergeOperator;
 use crate::options::{
@@ -429,6 +429,14 @@ impl OpenOptions {
     /// Returns the environment.
     pub fn env(&self) -> &Env {
         &self.env
+    }
+
+    /// Raises the numbers of threads of the environment to what these options allow, as RocksDB
+    /// does in each call that takes them, whether it opens a database for writing or not.
+    pub(crate) fn allow_threads(&self) {
+        if !self.inline_background {
+            self.env.allow(Needs::of(&self.database));
+        }
     }
 
     /// Sets the budget of file descriptors. Its limit bounds the number of open files, whatever

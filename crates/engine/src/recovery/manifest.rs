@@ -26,6 +26,7 @@ impl Unrecovered {
                 Error::invalid_argument(format!("column family '{name}': {error}"))
             })?;
         }
+        options.allow_threads();
         let home = home(&*storage, directory)?;
         options.resolve_paths(&home.path, home.identity)?;
         let io_modes = Arc::new(IoModes::new(options.database()));

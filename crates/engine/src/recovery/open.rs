@@ -105,6 +105,7 @@ fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
             Error::from(error).while_doing(format_args!("column family '{name}'"))
         })?;
     }
+    options.allow_threads();
     Ok(options)
 }
 

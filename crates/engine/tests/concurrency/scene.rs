@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use fastrand::Rng;
+use tailwater::env::Env;
 use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, WriteOptions};
 use tailwater_io::sim::SimStorage;
 use tailwater_testkit::filesystem::writes_directly;
@@ -42,12 +43,14 @@ impl Place {
         }
     }
 
-    /// Returns the options with which a database at this place is opened; `more` adds options.
+    /// Returns the options with which a database at this place is opened; `more` adds options. The
+    /// database does not share threads with those of other tests.
     pub(crate) fn options(&self, more: &str) -> OpenOptions {
-        let options = match self {
+        let mut options = match self {
             Self::Memory(storage) => OpenOptions::with_storage(Arc::new(storage.clone())),
             Self::Files(_) => OpenOptions::default(),
         };
+        options.set_env(Env::new());
         with_families(options, more)
     }
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use tailwater::{
-    ColumnFamily, CompactionPause, Db, ErrorKind, StallState, WriteBatch, WriteOptions,
+    ColumnFamily, CompactionPause, Db, ErrorKind, StallCause, StallState, WriteBatch, WriteOptions,
 };
 use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
@@ -48,7 +48,7 @@ fn with_stopped_writers(
                 outcome(Ok(()));
             });
         }
-        while !matches!(db.stall_state(), StallState::Stopped { .. }) {
+        while !matches!(db.stall_state(), StallState::Stopped { cause: StallCause::Level0, .. }) {
             thread::yield_now();
         }
         then(pause, &db);

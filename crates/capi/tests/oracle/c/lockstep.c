@@ -86,7 +86,11 @@ static void destroy_side(struct side* side) {
   destroy_objects(side);
   if (side->comparator) CALL(comparator_destroy)(side->comparator);
   if (side->compaction_filter) CALL(compactionfilter_destroy)(side->compaction_filter);
-  if (side->env) CALL(env_destroy)(side->env);
+  if (side->env) {
+    CALL(env_lower_thread_pool_cpu_priority)(side->env);
+    CALL(env_lower_high_priority_thread_pool_cpu_priority)(side->env);
+    CALL(env_destroy)(side->env);
+  }
 }
 
 int lockstep(const char* const* script, const char* ours, const char* theirs,

@@ -225,7 +225,8 @@ static void write_buffer_manager(struct side* side, const int* n) {
 }
 
 /* The threads of the environment, of which low priority always has some: without any, flushes could
- * not run. */
+ * not run. Their priority for processors is lowered at the end: on a busy machine, they would not run
+ * then. */
 static void environment(struct side* side, const int* n) {
   rocksdb_env_t* env = side->env ? side->env : (side->env = CALL(create_default_env)());
   switch (n[0] % 6) {
@@ -236,8 +237,6 @@ static void environment(struct side* side, const int* n) {
     case 4:
       CALL(env_lower_thread_pool_io_priority)(env);
       CALL(env_lower_high_priority_thread_pool_io_priority)(env);
-      CALL(env_lower_thread_pool_cpu_priority)(env);
-      CALL(env_lower_high_priority_thread_pool_cpu_priority)(env);
       break;
     default: CALL(env_join_all_threads)(env); break;
   }

@@ -100,7 +100,7 @@ const WARMTH_OF_HIGH: usize = 8;
 /// The block cache. See the module.
 ///
 /// Hash tables that were replaced by larger ones, and the entries left when the cache is dropped,
-/// are freed by [`epoch::retire`](crate::epoch::retire).
+/// belong to no database: see [`Bin`](crate::epoch::Bin).
 pub(crate) struct Cache<V: Send + Sync + 'static> {
     /// The shards. Their number is a power of two.
     shards: Box<[Shard<V>]>,

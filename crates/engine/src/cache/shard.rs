@@ -27,7 +27,7 @@ use super::ghosts::Ghosts;
 use super::table::Table;
 use tailwater_io::sync::Mutex;
 
-use crate::epoch::{self, EpochCell, Guard};
+use crate::epoch::{Bin, EpochCell, Guard};
 
 /// Number of buckets of a new table.
 const FIRST_BUCKETS: usize = 8;
@@ -423,12 +423,12 @@ impl<V: Send + Sync + 'static> Shard<V> {
 }
 
 impl<V: Send + Sync + 'static> Drop for Shard<V> {
-    /// Passes the entries to the epoch domain, which frees them later: a reader may use an entry as
-    /// long as its guard lives, even after the cache was dropped.
+    /// Releases the entries rather than dropping them: a reader may use an entry as long as its
+    /// guard lives, even after the cache was dropped.
     fn drop(&mut self) {
         let state = self.state.0.get_mut();
         let ring = mem::take(&mut state.ring);
-        epoch::retire((
+        Bin::default().release((
             ring.into_iter().filter_map(|slot| slot.node).collect::<Vec<_>>(),
             mem::replace(&mut state.garbage, Garbage::new()),
         ));

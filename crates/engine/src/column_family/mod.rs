@@ -23,8 +23,8 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
 use tailwater_io::sync::Mutex;
 
-use crate::epoch::{Closing, FullEpochCell};
-use crate::memtable::MemTable;
+use crate::epoch::FullEpochCell;
+use crate::memtable::{Account, MemTable};
 use crate::merge_operator::FamilyMergeOperator;
 use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
@@ -83,8 +83,6 @@ struct Inner {
     flush_requested: AtomicBool,
     /// Counts the memory of the memtables, if the database has one.
     write_buffer_manager: Option<Arc<WriteBufferManager>>,
-    #[expect(dead_code, reason = "the last field, so that it is dropped after the others")]
-    closing: Closing,
 }
 
 /// The components of the current super version, and what is needed to create the next one.
@@ -122,7 +120,8 @@ fn new_memtable(
 ) -> Arc<MemTable> {
     let tables = &settings.readers.tables;
     let filter = settings.memtable_filter.as_ref();
-    let memtable = Arc::new(MemTable::new(tables.comparator().clone(), filter, manager));
+    let account = Account::new(manager, tables.context().bin.clone());
+    let memtable = Arc::new(MemTable::new(tables.comparator().clone(), filter, account));
     let handover = &tables.context().handover;
     if handover.as_ref().is_some_and(|handover| handover.shares.flushes) {
         memtable.track_reads();
@@ -145,11 +144,12 @@ impl ColumnFamily {
         let comparator = readers.tables.comparator().clone();
         let takes_writes = !options.disallow_memtable_writes;
         let merges = matches!(readers.merge_operator, FamilyMergeOperator::Known(_));
+        let bin = readers.tables.context().bin.clone();
         let settings = Arc::new(FamilySettings::new(options, readers));
         let active = new_memtable(&settings, write_buffer_manager.as_ref());
         let statistics = FamilyStatistics::new(version.levels().len());
         let memory = Memory::new(active, version, settings);
-        let current = FullEpochCell::new(Arc::new(memory.super_version()));
+        let current = FullEpochCell::in_bin(bin, Arc::new(memory.super_version()));
         Self {
             inner: Arc::new(Inner {
                 opening,
@@ -165,7 +165,6 @@ impl ColumnFamily {
                 dropped: AtomicBool::new(false),
                 flush_requested: AtomicBool::new(false),
                 write_buffer_manager,
-                closing: Closing,
             }),
         }
     }

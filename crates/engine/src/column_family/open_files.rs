@@ -9,7 +9,7 @@ use tailwater_io::descriptors::{Exhausted, KeepsFilesOpen};
 
 use crate::blob::OpenBlobFiles;
 use crate::column_family::{ColumnFamily, FamilySet};
-use crate::epoch;
+use crate::epoch::Garbage;
 use crate::stats::InfoLog;
 use crate::table::{OpenBudget, OpenShares, OpenTables};
 
@@ -27,18 +27,25 @@ pub(crate) struct OpenFiles {
     pub(super) blob_files: Arc<OpenBlobFiles>,
     pub(crate) compactions: Arc<OpenBudget>,
     descriptors: DescriptorBudget,
+    garbage: Arc<Garbage>,
 }
 
 impl OpenFiles {
     /// Creates the state without open files, and registers it with `descriptors`. If
     /// `max_open_files` is negative, the budget of descriptors alone limits tables and blob files.
-    pub(super) fn new(descriptors: &DescriptorBudget, max_open_files: i32) -> Arc<Self> {
+    /// The readers of closed tables are retired into `garbage`.
+    pub(super) fn new(
+        descriptors: &DescriptorBudget,
+        max_open_files: i32,
+        garbage: &Arc<Garbage>,
+    ) -> Arc<Self> {
         let shares = OpenShares::new(descriptors.capacity(), max_open_files);
         let open_files = Arc::new(Self {
-            tables: OpenTables::new(shares, descriptors),
+            tables: OpenTables::new(shares, descriptors, garbage.bin()),
             blob_files: Arc::new(OpenBlobFiles::new(shares.blob_files)),
             compactions: Arc::new(OpenBudget::new(shares.compactions)),
             descriptors: descriptors.clone(),
+            garbage: Arc::clone(garbage),
         });
         let keeper: Weak<Self> = Arc::downgrade(&open_files);
         descriptors.register(keeper);
@@ -67,7 +74,7 @@ impl KeepsFilesOpen for OpenFiles {
     fn close_some(&self, exhausted: Exhausted) -> bool {
         // Another thread may have closed readers whose files are still open. Collecting releases
         // these files.
-        if epoch::collect() > 0 {
+        if self.garbage.collect() > 0 {
             return true;
         }
         let closed_tables = self.tables.close_some(exhausted);
@@ -75,10 +82,10 @@ impl KeepsFilesOpen for OpenFiles {
         // A read or memtable insert in progress pins its epoch, which keeps all closed files open
         // until the operation ends.
         for _ in 0..CHECKS_MAX {
-            if epoch::collect() > 0 {
+            if self.garbage.collect() > 0 {
                 return true;
             }
-            if epoch::waiting() == 0 {
+            if self.garbage.waiting() == 0 {
                 break;
             }
             std::thread::sleep(CHECK_INTERVAL);

@@ -12,6 +12,7 @@ use tailwater_io::{IoMode, Purpose};
 use crate::blob::BlobCache;
 use crate::block_cache::BlockCache;
 use crate::column_family::OpenFiles;
+use crate::epoch::Garbage;
 use crate::handover::{Generations, Handover, Shares};
 use crate::io_modes::IoModes;
 use crate::merge_operator::FamilyMergeOperator;
@@ -53,6 +54,8 @@ pub(crate) struct ReaderFactory {
     io_modes: Arc<IoModes>,
     memory: Arc<ReaderMemory>,
     in_flight: Arc<ReadsInFlight>,
+    /// The garbage of the database.
+    pub(crate) garbage: Arc<Garbage>,
     /// The slow reads of the database.
     pub(crate) slow_reads: Arc<SlowReads>,
     /// The open files of all readers.
@@ -69,6 +72,7 @@ impl ReaderFactory {
     /// Creates the factory, while the database in `directory` is being opened.
     pub(crate) fn new(directory: &Path, options: &OpenOptions, io_modes: Arc<IoModes>) -> Self {
         let max_open_files = options.database().max_open_files;
+        let garbage = Garbage::new();
         Self {
             directory: directory.to_owned(),
             block_cache: options.shared_block_cache(),
@@ -83,7 +87,8 @@ impl ReaderFactory {
                 options.database().tailwater.slow_read_threshold_us,
                 options.database().tailwater.slow_read_keys,
             )),
-            open_files: OpenFiles::new(options.descriptor_budget(), max_open_files),
+            open_files: OpenFiles::new(options.descriptor_budget(), max_open_files, &garbage),
+            garbage,
             generations: Arc::new(Generations::new(memory_bytes())),
             pressure: Arc::default(),
             write_buffer_manager: options.write_buffer_manager(),
@@ -155,6 +160,7 @@ impl ReaderFactory {
             in_flight: Arc::clone(&self.in_flight),
             slow_reads: Arc::clone(&self.slow_reads),
             family: Arc::from(name),
+            bin: self.garbage.bin(),
             reader_memory: Arc::clone(&self.memory),
             handover,
         });

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::column_family::FamilyReaders;
-use crate::epoch::Closing;
 use crate::memtable::FilterSettings;
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Format;
@@ -20,11 +19,6 @@ pub(crate) struct FamilySettings {
     /// The resources for reads. A table that is already open keeps the resources with which it was
     /// opened.
     pub(crate) readers: Arc<FamilyReaders>,
-    #[expect(
-        dead_code,
-        reason = "an iterator may outlive its database, and then closes its tables by dropping this"
-    )]
-    closing: Closing,
 }
 
 impl FamilySettings {
@@ -39,12 +33,6 @@ impl FamilySettings {
             readers.merge_operator.name(),
         ));
         let memtable_filter = FilterSettings::new(&options, context.prefix_extractor.as_ref());
-        Self {
-            options: Arc::new(options),
-            table_format,
-            memtable_filter,
-            readers,
-            closing: Closing,
-        }
+        Self { options: Arc::new(options), table_format, memtable_filter, readers }
     }
 }

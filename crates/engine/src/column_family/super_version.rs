@@ -23,8 +23,6 @@ pub(crate) struct SuperVersion {
     /// The memtables, newest first.
     memtables: Vec<Arc<MemTable>>,
     version: Arc<Version>,
-    /// Fields are dropped in the order of declaration. The settings are dropped after the version,
-    /// because the tables of the version are closed through the settings.
     settings: Arc<FamilySettings>,
 }
 

@@ -4,7 +4,6 @@
 use super::Context;
 use crate::background::FailedPart;
 use crate::column_family::ColumnFamily;
-use crate::epoch;
 use crate::version::{Installed, ObsoleteFiles};
 
 impl Context {
@@ -25,7 +24,7 @@ impl Context {
             return;
         }
         self.cleaning_round(|| {
-            epoch::collect();
+            self.shared.garbage.collect();
             obsolete.remove_unread_at_once();
         });
     }

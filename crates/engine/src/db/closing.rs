@@ -10,7 +10,9 @@
 //! 4. The OPTIONS file is written if it is outdated.
 //! 5. Buffered records of the log are written, and its preallocated file is truncated to its
 //!    contents. The closing thread ends the iterators that follow the logs.
-//! 6. The locks are released.
+//! 6. The database's garbage is dropped, except what a reader may still see, for which closing does
+//!    not wait. Obsolete files that nobody uses are removed.
+//! 7. The locks are released.
 //!
 //! A crash at any step has the same effect as a crash before closing: acknowledged synced writes
 //! are on the device.
@@ -21,13 +23,10 @@
 //! drop the last handle; a thread of the environment then closes the database.
 
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use crate::background::{Ended, WorkingThread, is_working_for};
 use crate::db::background_jobs::Writing;
 use crate::db::{Access, Database, Db};
-use crate::epoch;
 use crate::error::{Error, Result};
 use crate::panics;
 use crate::stall::Waiting;
@@ -54,11 +53,6 @@ impl Db {
         }
     }
 }
-
-/// Maximum time for which closing waits until readers have released obsolete files.
-const LAST_WAIT: Duration = Duration::from_millis(100);
-/// Interval between two checks of whether readers have released obsolete files.
-const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Writing {
     /// Closes the database. Every later or concurrent call waits for the first one, and returns its
@@ -178,21 +172,12 @@ impl Database {
         }
     }
 
-    /// Removes the obsolete files that nobody uses. The next open removes the remaining ones.
+    /// Drops the database's garbage, and then removes the obsolete files that nobody uses. The next
+    /// open removes the remaining ones. Does not wait for readers: a version that one of them may
+    /// still see, perhaps a reader of another database, keeps its files.
     fn remove_last_obsolete_files(&self) {
-        let began = Instant::now();
-        loop {
-            while epoch::collect() > 0 {}
-            // Retired objects are shared by all databases of the process. A thread of another
-            // database may have taken this database's retired versions, and be about to drop them.
-            let some_may_go = epoch::waiting() > 0;
-            self.versions.obsolete().remove_unread_at_once();
-            let may_go = some_may_go && self.versions.obsolete().count() > 0;
-            if !may_go || began.elapsed() > LAST_WAIT {
-                return;
-            }
-            thread::sleep(CHECK_INTERVAL);
-        }
+        self.context.shared.garbage.close();
+        self.versions.obsolete().remove_unread_at_once();
     }
 
     /// Does step 5 of the module's description: ends the iterators that follow the logs, writes

@@ -8,7 +8,6 @@ use crate::column_family::ColumnFamily;
 use crate::compaction::{CompactRangeOptions, CompactionScheduler};
 use crate::context::Context;
 use crate::directory::Locks;
-use crate::epoch::Closing;
 use crate::error::Result;
 use crate::flush::FlushScheduler;
 use crate::ingest::Ingester;
@@ -39,8 +38,6 @@ pub(super) struct Database {
     /// The outcome of closing the database; `None` until then. Locked while the database is being
     /// closed.
     pub(super) closed: Mutex<Option<Result<()>>>,
-    #[expect(dead_code, reason = "dropped last, to close the tables of the versions")]
-    pub(super) closing: Closing,
 }
 
 impl std::fmt::Debug for Database {

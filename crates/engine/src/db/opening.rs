@@ -79,7 +79,6 @@ impl Db {
             changing_options: Mutex::default(),
             locks: Mutex::new(Some(recovered.locks)),
             closed: Mutex::default(),
-            closing: recovered.closing,
         };
         let dropped = database.complete(is_new)?;
         let writing = Writing::start(Arc::new(database), recovered.threads)?;

@@ -8,17 +8,18 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use super::atomic::{AtomicPtr, Ordering};
-use super::{Guard, pin, retire};
+use super::{Bin, Guard, pin};
 
 /// An `Option<Arc<T>>` that can be replaced while others read it.
 ///
 /// Reading under a [`Guard`] changes no reference count, and so writes nothing that other threads
-/// read. Replacing a value retires the old one: a later [`collect`](super::collect) drops the
-/// cell's reference to it. Readers never drop this reference, and neither does the replacement
+/// read. Replacing a value retires the old one: a later [`collect`](super::Garbage::collect) drops
+/// the cell's reference to it. Readers never drop this reference, and neither does the replacement
 /// itself. Thread-safe.
 pub(crate) struct EpochCell<T: Send + Sync + 'static> {
     /// Null, or a pointer from `Arc::into_raw` whose reference the cell owns.
     pointer: AtomicPtr<T>,
+    bin: Bin,
     owner: PhantomData<Arc<T>>,
 }
 
@@ -29,9 +30,14 @@ impl<T: Send + Sync + 'static> Default for EpochCell<T> {
 }
 
 impl<T: Send + Sync + 'static> EpochCell<T> {
-    /// Creates a cell that holds `value`.
+    /// Creates a cell that holds `value` and belongs to no database.
     pub(crate) fn new(value: Option<Arc<T>>) -> Self {
-        Self { pointer: AtomicPtr::new(into_pointer(value)), owner: PhantomData }
+        Self::in_bin(Bin::default(), value)
+    }
+
+    /// Creates a cell that holds `value`, and retires values into `bin`.
+    pub(crate) fn in_bin(bin: Bin, value: Option<Arc<T>>) -> Self {
+        Self { pointer: AtomicPtr::new(into_pointer(value)), bin, owner: PhantomData }
     }
 
     /// Returns the value, which stays valid while the guard lives, even if the cell is changed.
@@ -52,8 +58,22 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 
     /// Replaces the value, and retires the old one.
     pub(crate) fn store(&self, value: Option<Arc<T>>) {
+        self.store_in(&self.bin, value);
+    }
+
+    /// Replaces the value, and retires the old one into `bin` instead of the cell's own bin.
+    pub(crate) fn store_in(&self, bin: &Bin, value: Option<Arc<T>>) {
         if let Some(old) = self.exchange(value) {
-            retire(old);
+            bin.retire(old);
+        }
+    }
+
+    /// Empties a cell that is about to be dropped. Releases its value into the bin that `bin_of`
+    /// returns for the value, instead of the cell's own bin.
+    pub(crate) fn release_by(&mut self, bin_of: impl FnOnce(&T) -> &Bin) {
+        if let Some(old) = self.exchange(None) {
+            let bin = bin_of(&old).clone();
+            bin.release(old);
         }
     }
 
@@ -71,16 +91,16 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 pub(crate) struct FullEpochCell<T: Send + Sync + 'static>(EpochCell<T>);
 
 impl<T: Send + Sync + 'static> FullEpochCell<T> {
-    /// Creates a cell that holds `value`.
-    pub(crate) fn new(value: Arc<T>) -> Self {
-        Self(EpochCell::new(Some(value)))
+    /// Creates a cell that holds `value`, and retires values into `bin`.
+    pub(crate) fn in_bin(bin: Bin, value: Arc<T>) -> Self {
+        Self(EpochCell::in_bin(bin, Some(value)))
     }
 
     /// Returns the value, which stays valid while the guard lives, even if the cell is changed.
     #[inline]
     pub(crate) fn load<'g>(&self, _guard: &'g Guard) -> Held<'g, T> {
         let pointer = self.0.pointer.load(Ordering::Acquire);
-        // SAFETY: while the cell can be loaded, only `new` and `store` set the pointer, and both
+        // SAFETY: while the cell can be loaded, only `in_bin` and `store` set the pointer, and both
         // set it to the pointer of an `Arc`, which is not null. For the lifetime see
         // `EpochCell::load`.
         let pointer = unsafe { NonNull::new_unchecked(pointer) };
@@ -169,10 +189,12 @@ impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
 }
 
 impl<T: Send + Sync + 'static> Drop for EpochCell<T> {
-    /// Retires the value rather than dropping it: a reader may still use it, since its guard may
+    /// Releases the value rather than dropping it: a reader may still use it, since its guard may
     /// outlive the cell.
     fn drop(&mut self) {
-        self.store(None);
+        if let Some(old) = self.exchange(None) {
+            self.bin.release(old);
+        }
     }
 }
 

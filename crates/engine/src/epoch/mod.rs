@@ -2,24 +2,30 @@
 //!
 //! Versions of the LSM tree, blocks in the block cache and the cache's hash tables are read without
 //! a lock and without counting references. A reader [`pin`]s while it reads. The thread that
-//! unlinks an object passes it to [`retire`]. A background thread drops the object in [`collect`]
-//! when every reader has left that was pinned when the object was retired.
+//! unlinks an object retires it: it puts the object into the [`Garbage`] of its database. A
+//! background thread drops the object in [`Garbage::collect`] when every reader has left that was
+//! pinned when the object was retired.
+//!
+//! The clock and the readers' slots belong to the process, because a thread may read any number of
+//! databases. The retired objects belong to a database (`garbage.rs`).
 //!
 //! # Invariants
 //!
 //! - An object is retired only after it has been unlinked: a reader that pins later cannot find it.
 //! - A reader keeps a borrowed object no longer than its guard. The signatures enforce it.
 //! - [`pin`] and dropping a [`Guard`] never drop an object: reads have no part in freeing. Files
-//!   are unlinked and arenas freed by the caller of [`collect`], which is never a user's read.
+//!   are unlinked and arenas freed by the caller of [`Garbage::collect`], which is never a user's
+//!   read.
 //! - Pinning writes only to the calling thread's own slot.
 //!
 //! `domain.rs` argues why these rules suffice, and which fences they need.
 //!
 //! # Bounds
 //!
-//! While a guard lives, no object that any thread retires is dropped. So a guard is for reading,
-//! not for waiting: objects needed longer (across a read from the device, in an iterator) are kept
-//! with an `Arc`. [`waiting`] returns the number of retired objects that are not yet dropped.
+//! While a guard lives, no object that any thread retires is dropped, in any database. So a guard
+//! is for reading, not for waiting: objects needed longer (across a read from the device, in an
+//! iterator) are kept with an `Arc`. [`Garbage::waiting`] returns the number of retired objects that
+//! are not yet dropped.
 //!
 //! # Private garbage
 //!
@@ -30,9 +36,8 @@
 
 pub(crate) mod atomic;
 mod cell;
-mod closing;
 pub(crate) mod domain;
-pub(crate) mod heavy;
+mod garbage;
 #[cfg(all(loom, test))]
 mod loom;
 mod retired;
@@ -44,22 +49,17 @@ use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
 pub(crate) use cell::{EpochCell, FullEpochCell, Held};
-pub(crate) use closing::Closing;
 use domain::{Domain, Slot};
-use retired::Retired;
+#[cfg(all(not(loom), test))]
+pub(crate) use garbage::collect_unowned;
+pub(crate) use garbage::{Bin, Collector, Garbage};
 
-/// The process's clock, its readers' slots, and the retired objects.
-struct Process {
-    domain: Domain,
-    retired: Retired,
-}
-
+/// The process's clock and its readers' slots.
 #[cfg(not(all(loom, test)))]
-static PROCESS: Process = Process { domain: Domain::new(), retired: Retired::new() };
+static DOMAIN: Domain = Domain::new();
 
 #[cfg(all(loom, test))]
-static PROCESS: std::sync::LazyLock<Process> =
-    std::sync::LazyLock::new(|| Process { domain: Domain::new(), retired: Retired::new() });
+static DOMAIN: std::sync::LazyLock<Domain> = std::sync::LazyLock::new(Domain::new);
 
 thread_local! {
     /// The thread's slot; `None` until the thread first pins. A pointer, because an index into the
@@ -104,7 +104,7 @@ pub(crate) fn pin() -> Guard {
     let slot = SLOT.get().unwrap_or_else(take_slot);
     let nesting = slot.nesting.load(Ordering::Relaxed);
     if nesting == 0 {
-        PROCESS.domain.enter(slot);
+        DOMAIN.enter(slot);
     }
     slot.nesting.store(nesting + 1, Ordering::Relaxed);
     Guard { slot, not_send: PhantomData }
@@ -112,7 +112,7 @@ pub(crate) fn pin() -> Guard {
 
 #[cold]
 fn take_slot() -> &'static Slot {
-    let slot = PROCESS.domain.take_slot();
+    let slot = DOMAIN.take_slot();
     if ENDING.try_with(|_| SLOT.set(Some(slot))).is_err() {
         // The thread is ending and has already released its slot. The new slot is released when the
         // last guard is dropped.
@@ -146,7 +146,7 @@ pub(crate) struct Epoch(u64);
 /// Writes a cache line that every [`pin`] reads, so a caller with many objects should use the epoch
 /// of one call for several of them.
 pub(crate) fn advance() -> Epoch {
-    Epoch(PROCESS.domain.advance())
+    Epoch(DOMAIN.advance())
 }
 
 /// Returns an epoch such that no reader, now or later, can see an object with a lower stamp.
@@ -154,28 +154,5 @@ pub(crate) fn advance() -> Epoch {
 /// Scans all slots. There are as many as the largest number of threads that owned a slot at the
 /// same time.
 pub(crate) fn oldest_pinned() -> Epoch {
-    Epoch(PROCESS.domain.oldest_pinned())
-}
-
-/// Passes an object to the collector: a later [`collect`] drops it when no guard remains whose
-/// holder could see it.
-///
-/// The caller must have unlinked the object. Lock-free; allocates.
-pub(crate) fn retire<T: Send + 'static>(object: T) {
-    let stamp = PROCESS.domain.advance();
-    PROCESS.retired.push(stamp, Box::new(object));
-}
-
-/// Drops the retired objects that no reader can see any more, and returns their number.
-///
-/// For a background thread, since a drop may unlink a file or free an arena. Returns 0 if a
-/// concurrent call is selecting the objects to drop. The dropped objects may themselves call
-/// [`retire`] and [`collect`].
-pub(crate) fn collect() -> usize {
-    PROCESS.retired.collect(&PROCESS.domain)
-}
-
-/// Returns the number of retired objects not yet dropped.
-pub(crate) fn waiting() -> usize {
-    PROCESS.retired.count()
+    Epoch(DOMAIN.oldest_pinned())
 }

@@ -20,7 +20,6 @@ use super::domain::Domain;
 struct Waiting {
     stamp: u64,
     /// The object, which is only kept to be dropped. `Any` allows any type.
-    #[expect(dead_code, reason = "held only to be dropped")]
     object: Box<dyn Any + Send>,
 }
 
@@ -30,7 +29,8 @@ struct Link {
     next: *mut Link,
 }
 
-/// The objects that were retired and are not yet dropped.
+/// A list of objects that were retired and are not yet dropped. It must be empty when it is itself
+/// dropped.
 pub(super) struct Retired {
     /// Objects not yet seen by a collector, the newest first.
     stack: AtomicPtr<Link>,
@@ -105,14 +105,28 @@ impl Retired {
     }
 
     /// Drops all waiting objects, which must be invisible to readers.
-    #[cfg(not(all(loom, test)))]
     pub(super) fn collect_all(&self) {
-        let mut queue = self.queue.lock();
-        self.unstack(&mut queue);
-        let due = std::mem::take(&mut *queue);
-        drop(queue);
+        let due = self.take_all();
         let _dropped = Dropped { objects: due.len(), of: &self.count };
         drop(due);
+    }
+
+    /// Drops the objects that no reader of `domain` can see any more, and moves the others to
+    /// `heir`.
+    pub(super) fn dissolve(&self, domain: &Domain, heir: &Self) {
+        let mut all = self.take_all();
+        let _left = Dropped { objects: all.len(), of: &self.count };
+        let oldest = domain.oldest_pinned();
+        for Waiting { stamp, object } in all.extract_if(.., |waiting| waiting.stamp >= oldest) {
+            heir.push(stamp, object);
+        }
+        drop(all);
+    }
+
+    fn take_all(&self) -> Vec<Waiting> {
+        let mut queue = self.queue.lock();
+        self.unstack(&mut queue);
+        std::mem::take(&mut *queue)
     }
 
     fn unstack(&self, queue: &mut Vec<Waiting>) {

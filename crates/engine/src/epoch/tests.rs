@@ -2,8 +2,8 @@
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier};
-use std::thread;
+use std::sync::{Arc, Barrier, mpsc};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use super::*;
@@ -37,56 +37,64 @@ impl Drop for Canary {
     }
 }
 
-/// Collects until `done`. Guards of other tests in the process may delay the collection.
-fn collect_until(done: impl Fn() -> bool) {
+/// Calls `collect` until `done`. Guards of other tests in the process may delay the collection.
+fn collect_until(collect: impl Fn() -> usize, done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {
         collect();
-        assert!(start.elapsed() < Duration::from_secs(30), "still waiting for {}", waiting());
+        assert!(start.elapsed() < Duration::from_secs(30), "retired objects are not dropped");
         thread::yield_now();
     }
 }
 
 #[test]
 fn a_guard_delays_freeing_of_objects_retired_meanwhile() {
-    let dropped = Arc::new(AtomicUsize::new(0));
-    let cell = EpochCell::new(Some(Canary::new(1, &dropped)));
+    let (garbage, dropped) = (Garbage::new(), Arc::new(AtomicUsize::new(0)));
+    let cell = EpochCell::in_bin(garbage.bin(), Some(Canary::new(1, &dropped)));
     let outer = pin();
     let seen = cell.load(&outer).expect("the first canary");
     cell.store(Some(Canary::new(2, &dropped)));
     drop(pin());
     for _ in 0..10 {
-        collect();
-        assert_eq!(dropped.load(Ordering::Relaxed), 0);
-        assert!(seen.is_alive() && waiting() >= 1);
+        assert_eq!((garbage.waiting(), dropped.load(Ordering::Relaxed)), (1, 0));
+        garbage.collect();
+        assert!(seen.is_alive());
     }
     assert_eq!(cell.load(&outer).map(|canary| canary.number), Some(2));
     drop(outer);
     assert_eq!(dropped.load(Ordering::Relaxed), 0, "a guard's end dropped something");
-    collect_until(|| dropped.load(Ordering::Relaxed) == 1);
+    collect_until(|| garbage.collect(), || dropped.load(Ordering::Relaxed) == 1);
+    assert_eq!(garbage.waiting(), 0);
     drop(cell);
-    collect_until(|| dropped.load(Ordering::Relaxed) == 2);
+    assert_eq!((garbage.waiting(), dropped.load(Ordering::Relaxed)), (1, 1));
+    collect_until(|| garbage.collect(), || dropped.load(Ordering::Relaxed) == 2);
 }
 
 #[test]
 fn a_borrowed_object_outlives_its_cell() {
-    let dropped = Arc::new(AtomicUsize::new(0));
-    let guard = pin();
-    let cell = EpochCell::new(Some(Canary::new(1, &dropped)));
-    let seen = cell.load(&guard).expect("a canary");
-    drop(cell);
-    collect();
-    assert!(seen.is_alive());
+    let garbage = Garbage::new();
+    for bin in [Bin::default(), garbage.bin()] {
+        let dropped = Arc::new(AtomicUsize::new(0));
+        let guard = pin();
+        let cell = EpochCell::in_bin(bin, Some(Canary::new(1, &dropped)));
+        let seen = cell.load(&guard).expect("a canary");
+        drop(cell);
+        garbage.collect();
+        assert!(seen.is_alive());
+        drop(guard);
+        // Drains both lists.
+        collect_until(|| garbage.collect(), || dropped.load(Ordering::Relaxed) == 1);
+    }
 }
 
 #[test]
 fn a_counted_reference_outlives_collection() {
-    let dropped = Arc::new(AtomicUsize::new(0));
-    let cell = EpochCell::new(Some(Canary::new(1, &dropped)));
+    let (garbage, dropped) = (Garbage::new(), Arc::new(AtomicUsize::new(0)));
+    let cell = EpochCell::in_bin(garbage.bin(), Some(Canary::new(1, &dropped)));
     let loaded = cell.load_arc().expect("a canary");
     cell.store(None);
     assert!(cell.load_arc().is_none());
-    collect_until(|| Arc::strong_count(&loaded) == 1);
+    collect_until(|| garbage.collect(), || Arc::strong_count(&loaded) == 1);
     drop(loaded);
     assert_eq!(dropped.load(Ordering::Relaxed), 1);
 }
@@ -227,8 +235,10 @@ fn an_announcement_is_visible_before_the_reads_that_follow_it() {
 fn concurrent_readers_see_only_live_objects() {
     const READERS: usize = 3;
     const SWAPS: u64 = 30_000;
-    let dropped = Arc::new(AtomicUsize::new(0));
-    let cells = [0, 1].map(|number| EpochCell::new(Some(Canary::new(number, &dropped))));
+    let (garbage, dropped) = (Garbage::new(), Arc::new(AtomicUsize::new(0)));
+    let new = |number| Some(Canary::new(number, &dropped));
+    // The cells of a database, and those of no database.
+    let cells = [garbage.bin(), Bin::default()].map(|bin| EpochCell::in_bin(bin, new(0)));
     let stop = AtomicBool::new(false);
     let start = Barrier::new(READERS + 2);
     thread::scope(|scope| {
@@ -254,8 +264,8 @@ fn concurrent_readers_see_only_live_objects() {
                 scope.spawn(|| {
                     start.wait();
                     for number in 0..SWAPS {
-                        cell.store(Some(Canary::new(number, &dropped)));
-                        collect();
+                        cell.store(new(number));
+                        garbage.collect();
                     }
                 })
             })
@@ -266,5 +276,125 @@ fn concurrent_readers_see_only_live_objects() {
         stop.store(true, Ordering::Relaxed);
     });
     drop(cells);
-    collect_until(|| dropped.load(Ordering::Relaxed) as u64 == 2 + 2 * SWAPS);
+    let all = 2 + 2 * SWAPS;
+    collect_until(|| garbage.collect(), || dropped.load(Ordering::Relaxed) as u64 == all);
+}
+
+/// Starts a thread that holds a guard until the returned sender is dropped. Returns when it holds
+/// the guard.
+fn pin_elsewhere<'s>(scope: &'s thread::Scope<'s, '_>) -> mpsc::Sender<()> {
+    let (end, wait_for_end) = mpsc::channel();
+    let (begun, wait_for_begin) = mpsc::channel();
+    scope.spawn(move || {
+        let _guard = pin();
+        begun.send(()).expect("the test waits");
+        assert!(wait_for_end.recv().is_err(), "only dropped");
+    });
+    wait_for_begin.recv().expect("the thread pins");
+    end
+}
+
+#[test]
+fn each_database_counts_and_collects_its_own_garbage() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let (first, second) = (Garbage::new(), Garbage::new());
+    let guard = pin();
+    for number in 0..3 {
+        first.retire(Canary::new(number, &dropped));
+    }
+    second.bin().retire(Canary::new(3, &dropped));
+    assert_eq!((first.waiting(), second.waiting()), (3, 1));
+    drop(guard);
+    collect_until(|| second.collect(), || second.waiting() == 0);
+    assert_eq!((first.waiting(), dropped.load(Ordering::Relaxed)), (3, 1));
+    collect_until(|| first.bin().collect(), || first.waiting() == 0);
+    assert_eq!(dropped.load(Ordering::Relaxed), 4);
+}
+
+/// Regression test: closing a database waited up to 100 ms for the readers of other databases.
+#[test]
+fn closing_leaves_what_a_reader_sees_to_other_databases() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let (closed, open) = (Garbage::new(), Garbage::new());
+    thread::scope(|scope| {
+        let reader = pin_elsewhere(scope);
+        closed.retire(Canary::new(1, &dropped));
+        closed.close();
+        // The closed database's structures retire more.
+        let bin = closed.bin();
+        bin.retire(Canary::new(2, &dropped));
+        bin.release(Canary::new(3, &dropped));
+        assert_eq!((closed.waiting(), open.waiting()), (0, 0));
+        drop(closed);
+        bin.retire(Canary::new(4, &dropped));
+        bin.release(Canary::new(5, &dropped));
+        open.collect();
+        assert_eq!(dropped.load(Ordering::Relaxed), 0, "dropped under a reader");
+        drop(reader);
+    });
+    collect_until(|| open.collect(), || dropped.load(Ordering::Relaxed) == 5);
+}
+
+#[test]
+fn the_last_database_drops_what_others_have_left() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let last = Garbage::new();
+    thread::scope(|scope| {
+        let _reader = pin_elsewhere(scope);
+        let first = Garbage::new();
+        first.retire(Canary::new(1, &dropped));
+    });
+    last.close();
+    // A guard of another test may have been in the way.
+    collect_until(collect_unowned, || dropped.load(Ordering::Relaxed) == 1);
+}
+
+/// Objects that retire others when they are dropped, as a super version does.
+#[test]
+fn closing_drops_objects_that_retire_others() {
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let garbage = Garbage::new();
+    let inner = EpochCell::in_bin(garbage.bin(), Some(Canary::new(1, &dropped)));
+    garbage.retire((Canary::new(2, &dropped), inner));
+    drop(garbage);
+    collect_until(collect_unowned, || dropped.load(Ordering::Relaxed) == 2);
+}
+
+/// An object that reports the thread that drops it.
+struct Heavy(mpsc::Sender<ThreadId>);
+
+impl Drop for Heavy {
+    fn drop(&mut self) {
+        self.0.send(thread::current().id()).expect("the test waits");
+    }
+}
+
+/// Regression test: the thread that dropped the last iterator over a memtable had to free its
+/// memory.
+#[test]
+fn heavy_objects_are_dropped_by_a_collector_of_their_database() {
+    let (sender, dropped) = mpsc::channel();
+    let (garbage, other) = (&Garbage::new(), Garbage::new());
+    let (begun, wait_for_begin) = mpsc::channel();
+    let (end, wait_for_end) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let collector = scope.spawn(move || {
+            let _collector = garbage.begin_collecting();
+            begun.send(()).expect("the test waits");
+            assert!(wait_for_end.recv().is_err(), "only dropped");
+        });
+        let collector = collector.thread().id();
+        wait_for_begin.recv().expect("the thread collects");
+        garbage.bin().drop_elsewhere(Heavy(sender.clone()));
+        assert!(dropped.try_recv().is_err(), "dropped before the collector could");
+        // The other database has no collector.
+        other.bin().drop_elsewhere(Heavy(sender.clone()));
+        assert_eq!(dropped.try_recv(), Ok(thread::current().id()));
+        drop(end);
+        assert_eq!(dropped.recv(), Ok(collector));
+    });
+    for bin in [garbage.bin(), Bin::default()] {
+        bin.drop_elsewhere(Heavy(sender.clone()));
+        assert_eq!(dropped.try_recv(), Ok(thread::current().id()), "no collector is left");
+    }
 }

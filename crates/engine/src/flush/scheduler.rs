@@ -14,7 +14,6 @@ use crate::background::{Attempt, FailedPart};
 use crate::column_family::ColumnFamily;
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
-use crate::epoch::{self, heavy};
 use crate::error::{Error, Result};
 use crate::options::DbOptions;
 use crate::sequence_times::WriteTimes;
@@ -109,8 +108,8 @@ impl FlushScheduler {
             let flushed = self.context.round(FailedPart::Flush, "a flush", next);
             self.context.background.round_ended();
             // Frees the flushed memtables here, because new writes need their memory.
-            epoch::collect();
-            heavy::collect();
+            self.context.shared.garbage.collect();
+            self.context.shared.garbage.collect_heavy();
             // If the work panicked, `round` has latched the error, and waiting callers get it.
             if !flushed.unwrap_or(false) {
                 return;

@@ -13,7 +13,7 @@
 //! - A chunk is freed only with the arena, by a background thread if there is one.
 //! - Every chunk is on the list that starts at `chunks`, even if no shard uses the chunk any more.
 //! - No call waits for another thread, except that a new chunk may have to take capacity from a
-//!   cache ([`MemTableCharge`]).
+//!   cache ([`Account`]).
 //!
 //! Large chunks are mapped directly with `mmap`. An allocator would keep much of the memory of a
 //! freed memtable: after a large chunk is freed for the first time, glibc raises its `mmap`
@@ -22,14 +22,12 @@
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::{self, NonNull};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use tailwater_io::buffer::Pages;
 use tailwater_io::buffer::poison::{poison, unpoison};
 
-use crate::epoch::heavy;
-use crate::write_buffer_manager::MemTableCharge;
+use super::account::Account;
 
 /// Alignment of every allocated piece, in bytes.
 pub(super) const ALIGNMENT: usize = 8;
@@ -61,8 +59,7 @@ pub(super) struct Arena {
     chunks: AtomicPtr<Chunk>,
     /// Total size of all chunks in bytes, including their headers.
     allocated: AtomicUsize,
-    /// Counts the memory for a write buffer manager, if there is one.
-    charge: Option<Arc<MemTableCharge>>,
+    account: Account,
 }
 
 /// Aligned to a pair of cache lines, because processors fetch them in pairs.
@@ -86,24 +83,18 @@ struct Chunk {
 }
 
 impl Arena {
-    /// Creates an empty arena. The number of shards is rounded up to a power of two. `charge`
+    /// Creates an empty arena. The number of shards is rounded up to a power of two. `account`
     /// counts the arena's memory.
-    pub(super) fn new(shards: usize, charge: Option<Arc<MemTableCharge>>) -> Self {
+    pub(super) fn new(shards: usize, account: Account) -> Self {
         let shard = || Shard { current: AtomicPtr::new(ptr::null_mut()) };
         let arena = Self {
             shards: std::iter::repeat_with(shard).take(shards.next_power_of_two()).collect(),
             chunks: AtomicPtr::new(ptr::null_mut()),
             allocated: AtomicUsize::new(0),
-            charge,
+            account,
         };
-        arena.count(arena.memory_usage());
+        arena.account.add(arena.memory_usage());
         arena
-    }
-
-    fn count(&self, bytes: usize) {
-        if let Some(charge) = &self.charge {
-            charge.add(bytes);
-        }
     }
 
     /// Returns the memory that the arena holds, in bytes.
@@ -201,7 +192,7 @@ impl Arena {
         // SAFETY: the header is within the allocated memory.
         poison(unsafe { chunk.add(1).cast() }, size - size_of::<Chunk>());
         self.allocated.fetch_add(size, Ordering::Relaxed);
-        self.count(size);
+        self.account.add(size);
         let mut older = self.chunks.load(Ordering::Relaxed);
         loop {
             // SAFETY: the memory is large and aligned enough for the header, and no other thread
@@ -273,8 +264,6 @@ unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
 /// owner.
 struct Chunks {
     newest: *mut Chunk,
-    #[expect(dead_code, reason = "dropped after the chunks, whose memory it counts")]
-    charge: Option<Arc<MemTableCharge>>,
 }
 
 // SAFETY: no other thread can reach the chunks.
@@ -283,7 +272,7 @@ unsafe impl Send for Chunks {}
 impl Drop for Arena {
     fn drop(&mut self) {
         let newest = *self.chunks.get_mut();
-        heavy::drop_elsewhere(Chunks { newest, charge: self.charge.take() });
+        self.account.free(Chunks { newest });
     }
 }
 
@@ -317,7 +306,7 @@ mod tests {
 
     #[test]
     fn arenas_start_small_and_waste_little_when_large() {
-        let arena = Arena::new(4, None);
+        let arena = Arena::new(4, Account::default());
         arena.allocate(0, 100);
         assert!(arena.memory_usage() <= SMALLEST_CHUNK + 4 * size_of::<Shard>());
         let wanted = 16 << 20;
@@ -331,7 +320,7 @@ mod tests {
 
     #[test]
     fn a_large_allocation_takes_only_its_own_pages() {
-        let arena = Arena::new(1, None);
+        let arena = Arena::new(1, Account::default());
         let before = arena.memory_usage();
         let piece = arena.allocate(0, 3 << 20);
         let wanted = (3_usize << 20) + size_of::<Chunk>();
@@ -344,7 +333,7 @@ mod tests {
     fn allocations_of_many_threads_do_not_overlap() {
         let is_slow = cfg!(miri) || std::env::var_os("TAILWATER_SLOW_TOOL").is_some();
         let rounds = if is_slow { 50 } else { 5000 };
-        let arena = Arena::new(2, None);
+        let arena = Arena::new(2, Account::default());
         let mut pieces: Vec<(usize, usize)> = thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
                 .map(|shard| {

@@ -17,6 +17,7 @@
 //! flushes it. The memtable is dropped when the last reader has released it. A memtable does not
 //! survive a crash; its entries are recovered from the WAL.
 
+mod account;
 mod arena;
 mod counters;
 mod cursor;
@@ -43,9 +44,7 @@ use tailwater_format::key::{
 };
 use tailwater_io::thread::ordinal;
 
-use crate::epoch::heavy;
 use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
-use crate::write_buffer_manager::{MemTableCharge, WriteBufferManager};
 use counters::{Entry, LiveCounters};
 use filter::Filter;
 use read_keys::ReadKeys;
@@ -53,6 +52,7 @@ use skiplist::{SkipList, Splice};
 use tombstones::Tombstones;
 use writer_slot::WriterSlot;
 
+pub(crate) use account::Account;
 pub(crate) use counters::Counters;
 pub(crate) use cursor::Cursor;
 pub(crate) use filter::FilterSettings;
@@ -107,8 +107,7 @@ pub(crate) struct MemTable {
     oldest_key_time_s: AtomicU64,
     /// The keys that users have read; unset if reads are not tracked.
     read_keys: OnceLock<ReadKeys>,
-    /// Counts the memory for a write buffer manager, if there is one.
-    charge: Option<Arc<MemTableCharge>>,
+    account: Account,
 }
 
 impl Drop for MemTable {
@@ -117,28 +116,24 @@ impl Drop for MemTable {
     fn drop(&mut self) {
         if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
             let tombstones = std::mem::take(&mut self.tombstones);
-            // The charge is dropped last: it counts the memory until it is freed.
-            heavy::drop_elsewhere((tombstones, self.read_keys.take(), self.charge.take()));
+            self.account.free((tombstones, self.read_keys.take()));
         }
     }
 }
 
 impl MemTable {
     /// Creates an empty memtable, with a filter if given. It takes a few kilobytes, and the size of
-    /// the filter. `manager` counts its memory, except that for tracking which keys are read.
+    /// the filter. `account` counts its memory, except that for tracking which keys are read.
     pub(crate) fn new(
         comparator: Comparator,
         filter: Option<&FilterSettings>,
-        manager: Option<&Arc<WriteBufferManager>>,
+        account: Account,
     ) -> Self {
         let slots = slot_count();
         let filter = filter.map(Filter::new);
-        let charge = manager.map(|manager| Arc::new(MemTableCharge::new(Arc::clone(manager))));
-        if let Some(charge) = &charge {
-            charge.add(slots * size_of::<WriterSlot>() + filter.as_ref().map_or(0, Filter::bytes));
-        }
+        account.add(slots * size_of::<WriterSlot>() + filter.as_ref().map_or(0, Filter::bytes));
         Self {
-            list: SkipList::new(comparator, slots, charge.clone()),
+            list: SkipList::new(comparator, slots, account.clone()),
             filter,
             tombstones: Tombstones::default(),
             slots: std::iter::repeat_with(WriterSlot::default).take(slots).collect(),
@@ -147,7 +142,7 @@ impl MemTable {
             creation_sequence: AtomicU64::new(0),
             oldest_key_time_s: AtomicU64::new(0),
             read_keys: OnceLock::new(),
-            charge,
+            account,
         }
     }
 
@@ -236,9 +231,7 @@ impl MemTable {
         if !self.tombstones.add(self.comparator(), tombstone) {
             return Err(Error::Duplicate);
         }
-        if let Some(charge) = &self.charge {
-            charge.add_tombstones(self.tombstones.memory_usage());
-        }
+        self.account.add_tombstones(self.tombstones.memory_usage());
         self.shared_counters.record_shared(entry);
         Ok(())
     }
@@ -246,9 +239,7 @@ impl MemTable {
     /// Notes that the memtable accepts no more entries: a write buffer manager no longer counts it
     /// among the memtables that do.
     pub(crate) fn seal(&self) {
-        if let Some(charge) = &self.charge {
-            charge.seal();
-        }
+        self.account.seal();
     }
 
     /// Returns the versions of a user key whose sequence number is at most `snapshot`, newest

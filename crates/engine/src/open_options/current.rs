@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard};
 use tailwater_io::pace::RateLimiter;
 use tailwater_io::sync::Mutex;
 
-use crate::epoch::{EpochCell, FullEpochCell};
+use crate::epoch::{Bin, EpochCell, FullEpochCell};
 use crate::open_options::OpenOptions;
 use crate::options::{DbOptions, SetOptions};
 
@@ -28,13 +28,14 @@ pub(crate) struct CurrentOptions {
 }
 
 impl CurrentOptions {
-    /// Creates the current options of a database that is opened with the options `open`.
-    pub(crate) fn new(open: OpenOptions) -> Self {
+    /// Creates the current options of a database that is opened with the options `open`. Options
+    /// that were replaced are retired into `bin`.
+    pub(crate) fn new(open: OpenOptions, bin: &Bin) -> Self {
         let opened_with = open.database().clone();
         Self {
-            now: FullEpochCell::new(Arc::new(opened_with.clone())),
+            now: FullEpochCell::in_bin(bin.clone(), Arc::new(opened_with.clone())),
             opened_with,
-            rate_limiter: EpochCell::new(open.rate_limiter()),
+            rate_limiter: EpochCell::in_bin(bin.clone(), open.rate_limiter()),
             is_inline: open.inline_background(),
             open: Mutex::new(open),
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tailwater_format::key::Sequence;
 
 use crate::column_family::FamilySet;
-use crate::epoch::{Closing, FullEpochCell};
+use crate::epoch::{FullEpochCell, Garbage};
 use crate::io_modes::IoModes;
 use crate::opening::OpeningId;
 use crate::read::SnapshotList;
@@ -32,8 +32,8 @@ pub(crate) struct ReadState {
     pub(crate) slow_reads: Arc<SlowReads>,
     /// The I/O modes of the database's files.
     pub(crate) io_modes: Arc<IoModes>,
-    #[expect(dead_code, reason = "dropped last, to close files without readers")]
-    pub(crate) closing: Closing,
+    /// What the database has retired and not yet dropped.
+    pub(crate) garbage: Arc<Garbage>,
 }
 
 impl ReadState {

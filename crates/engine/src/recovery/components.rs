@@ -22,7 +22,6 @@ use crate::directory::{
     read_identity, write_identity,
 };
 use crate::env::{Needs, Threads};
-use crate::epoch::Closing;
 use crate::error::{Error, Result};
 use crate::file_numbers::{FILE_NUMBER_MAX, FileNumbers};
 use crate::flush::FlushScheduler;
@@ -300,7 +299,7 @@ impl LogsReplayed {
             info_log,
             identity,
             numbers,
-            options: CurrentOptions::new(options),
+            options: CurrentOptions::new(options, &factory.garbage.bin()),
             open_files: Arc::clone(&factory.open_files),
             generations: Arc::clone(&factory.generations),
             readers: factory,
@@ -342,7 +341,6 @@ impl LogsReplayed {
             left_out: self.left_out,
             warnings: self.warnings,
             is_new,
-            closing: Closing,
         };
         Ok((recovered, directories))
     }

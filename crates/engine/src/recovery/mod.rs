@@ -37,7 +37,7 @@ use tailwater_format::Comparator;
 
 use crate::column_family::{ColumnFamily, FamilySet, ReaderFactory};
 use crate::directory::{Directories, Files, Home};
-use crate::epoch::{Closing, FullEpochCell};
+use crate::epoch::FullEpochCell;
 use crate::io_modes::IoModes;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;
@@ -152,14 +152,14 @@ impl LogsReplayed {
         let families = FamilySet::new(families.map(|replayed| replayed.family));
         ReadState {
             opening: self.opening,
-            families: FullEpochCell::new(Arc::new(families)),
+            families: FullEpochCell::in_bin(self.factory.garbage.bin(), Arc::new(families)),
             published: AtomicU64::new(published),
             snapshots: SnapshotList::default(),
             activity: Activity::new(Arc::clone(self.options.clock())),
             statistics: self.options.statistics().cloned(),
             slow_reads: Arc::clone(&self.factory.slow_reads),
             io_modes: Arc::clone(&self.io_modes),
-            closing: Closing,
+            garbage: Arc::clone(&self.factory.garbage),
         }
     }
 }

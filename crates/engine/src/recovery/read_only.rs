@@ -33,7 +33,6 @@ use super::wal_replay::open_tables;
 use super::{DirectoriesFound, FilesFound, LogsReplayed, ManifestRead, Unrecovered};
 use crate::column_family::{FamilyReaders, ReaderFactory};
 use crate::directory::Files;
-use crate::epoch::Closing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::open_options::OpenOptions;
 use crate::version::manifest::Manifest;
@@ -80,8 +79,6 @@ struct Followed {
     readers: BTreeMap<u32, Arc<FamilyReaders>>,
     /// The problems that the last attempt found in the logs.
     problems: Option<String>,
-    /// Closes the tables that failed attempts have opened. Must be the last field.
-    _closing: Closing,
 }
 
 impl Followed {
@@ -102,7 +99,6 @@ impl Followed {
             readers: BTreeMap::new(),
             problems: None,
             unrecovered,
-            _closing: Closing,
         })
     }
 

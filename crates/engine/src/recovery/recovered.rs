@@ -12,7 +12,6 @@ use crate::compaction::CompactionScheduler;
 use crate::context::Context;
 use crate::directory::{Directories, Locks, Needed};
 use crate::env::Threads;
-use crate::epoch::Closing;
 use crate::error::{Error, Result};
 use crate::flush::{FlushScheduler, in_epochs};
 use crate::inspect::table::TableFile;
@@ -39,10 +38,6 @@ pub(crate) struct Recovered {
     pub(crate) warnings: Vec<String>,
     /// Whether this opening created the database.
     pub(crate) is_new: bool,
-    /// When dropped, this value drops retired objects (see [`Closing`]). It must be the last field:
-    /// the fields before it, such as `versions` with its tables, retire objects when they are
-    /// dropped.
-    pub(crate) closing: Closing,
 }
 
 impl Recovered {

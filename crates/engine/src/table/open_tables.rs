@@ -18,7 +18,7 @@ use tailwater_io::DescriptorBudget;
 use tailwater_io::descriptors::{Exhausted, KeepsFilesOpen};
 use tailwater_io::sync::Mutex;
 
-use crate::epoch::{self, EpochCell};
+use crate::epoch::{Bin, EpochCell};
 use crate::stats::InfoLog;
 use crate::table::{FileMetadata, OpenShares, TableReader};
 
@@ -53,6 +53,19 @@ impl OpenReader {
     pub(crate) fn get(&self) -> Option<Arc<TableReader>> {
         self.cell.load_arc()
     }
+
+    /// Closes the table, whose reader is retired into `bin`, the bin of its database.
+    fn close(&self, bin: &Bin) {
+        self.cell.store_in(bin, None);
+    }
+}
+
+impl Drop for OpenReader {
+    /// Closes the table. Its reader knows the bin of the database; the cell, which was created
+    /// without a database, does not.
+    fn drop(&mut self) {
+        self.cell.release_by(TableReader::bin);
+    }
 }
 
 /// The open tables of all column families of a database.
@@ -66,6 +79,8 @@ pub(crate) struct OpenTables {
     /// near the maximum: the clock hand closes tables without this mark first.
     tracks_reads: AtomicBool,
     hand: Mutex<ClockHand>,
+    /// The bin of the database.
+    bin: Bin,
     /// The process's limit on open files, if this limit rather than `max_open_files` determines
     /// `capacity`; otherwise 0.
     limited_by: AtomicUsize,
@@ -87,9 +102,10 @@ struct ClockHand {
 }
 
 impl OpenTables {
-    /// Creates the empty set of a database's open tables, whose files are counted in `budget`.
-    pub(crate) fn new(shares: OpenShares, budget: &DescriptorBudget) -> Arc<Self> {
-        let tables = Arc::new(Self { budget: Some(budget.clone()), ..Self::default() });
+    /// Creates the empty set of a database's open tables, whose files are counted in `budget`. The
+    /// readers of closed tables are retired into `bin`.
+    pub(crate) fn new(shares: OpenShares, budget: &DescriptorBudget, bin: Bin) -> Arc<Self> {
+        let tables = Arc::new(Self { budget: Some(budget.clone()), bin, ..Self::default() });
         tables.set_bound(shares);
         tables
     }
@@ -129,10 +145,10 @@ impl OpenTables {
             hand.open.retain(|file| file.strong_count() > 0 && !listed.contains(&file.as_ptr()));
             hand.open.extend(opened.map(Arc::downgrade));
             self.set_bound(shares);
-            hand.close_beyond(self.capacity(), None);
+            hand.close_beyond(self.capacity(), None, &self.bin);
             self.track_reads(hand.open.len());
         }
-        epoch::collect();
+        self.bin.collect();
         if files.len() > self.capacity() {
             self.report_limit();
         }
@@ -151,7 +167,7 @@ impl OpenTables {
             let mut hand = self.hand.lock();
             hand.add(file);
             self.track_reads(hand.open.len());
-            let closed = hand.close_beyond(self.capacity(), Some(file));
+            let closed = hand.close_beyond(self.capacity(), Some(file), &self.bin);
             if closed && self.capacity() < self.share.load(Ordering::Relaxed) {
                 hand.closed += 1;
                 if hand.closed.is_multiple_of(CLOSED_PER_GROWTH) {
@@ -163,7 +179,7 @@ impl OpenTables {
         if closed {
             // A closed table uses a file descriptor until its reader is freed. This call frees the
             // readers that no thread uses any more.
-            epoch::collect();
+            self.bin.collect();
             self.report_limit();
         }
     }
@@ -201,7 +217,7 @@ impl KeepsFilesOpen for OpenTables {
         let mut hand = self.hand.lock();
         hand.prune();
         let open = hand.open.len();
-        let closed = hand.close_unused((open / RELIEF_PART).max(RELIEF_MIN));
+        let closed = hand.close_unused((open / RELIEF_PART).max(RELIEF_MIN), &self.bin);
         if closed == 0 {
             return false;
         }
@@ -224,6 +240,7 @@ impl Default for OpenTables {
             share: AtomicUsize::new(UNBOUNDED),
             tracks_reads: AtomicBool::new(false),
             hand: Mutex::default(),
+            bin: Bin::default(),
             limited_by: AtomicUsize::new(0),
             reported: AtomicUsize::new(0),
             info_log: OnceLock::new(),
@@ -249,7 +266,7 @@ impl ClockHand {
 
     /// Closes up to `count` tables that are not in use; recently read tables are closed last.
     /// Returns the number of closed tables.
-    fn close_unused(&mut self, count: usize) -> usize {
+    fn close_unused(&mut self, count: usize, bin: &Bin) -> usize {
         let (mut closed, mut visited, open) = (0, 0, self.open.len());
         while closed < count && visited < 2 * open {
             visited += 1;
@@ -261,7 +278,7 @@ impl ClockHand {
             if was_read || is_used {
                 self.open.push_back(next);
             } else {
-                victim.reader.cell.store(None);
+                victim.reader.close(bin);
                 closed += 1;
             }
         }
@@ -271,7 +288,12 @@ impl ClockHand {
     /// Closes open tables until `capacity` are left; recently read tables are closed last. `newest`
     /// is the table that was just opened. It is treated as if it had not been read. Returns whether
     /// any table was closed.
-    fn close_beyond(&mut self, capacity: usize, newest: Option<&Arc<FileMetadata>>) -> bool {
+    fn close_beyond(
+        &mut self,
+        capacity: usize,
+        newest: Option<&Arc<FileMetadata>>,
+        bin: &Bin,
+    ) -> bool {
         let mut closed = false;
         let mut visited = 0;
         while self.open.len() > capacity && visited <= 2 * self.open.len() {
@@ -282,7 +304,7 @@ impl ClockHand {
             if victim.reader.was_read.swap(false, Ordering::Relaxed) && !is_newest {
                 self.open.push_back(next);
             } else {
-                victim.reader.cell.store(None);
+                victim.reader.close(bin);
                 closed = true;
             }
         }

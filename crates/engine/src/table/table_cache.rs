@@ -178,7 +178,7 @@ impl TableCache {
         }
         slow_reads::count(|counts| counts.tables_opened += 1);
         let table = Arc::new(self.open_uncached(file, purpose)?);
-        file.reader.cell.store(Some(Arc::clone(&table)));
+        file.reader.cell.store_in(&self.context.bin, Some(Arc::clone(&table)));
         self.open.keep(file);
         Ok(table)
     }

@@ -27,7 +27,6 @@ use tailwater_io::sync::{Condvar, Mutex};
 use super::Retired;
 use crate::blob::{BlobCache, OpenBlobFiles};
 use crate::block_cache::BlockCache;
-use crate::epoch::heavy;
 use crate::error::Result;
 use crate::sst_file_manager::TrackedFiles;
 use crate::stats::InfoLog;
@@ -135,9 +134,6 @@ impl ObsoleteFiles {
             self.remove_listed(&file);
             let took = Duration::from_nanos(clock.since_ns(start_ns));
             rest((took * REST).min(LONGEST_REST));
-            // Other threads leave large objects for this thread to free. These objects do not wait
-            // until all files are removed, because there may be very many files.
-            heavy::collect();
         }
     }
 

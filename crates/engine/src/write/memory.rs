@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use super::path::PATIENCE;
 use crate::column_family::ColumnFamily;
-use crate::epoch::{self, heavy};
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;
@@ -101,8 +100,8 @@ impl WritePath {
             let has_changed = stalled.wait(LOOK_AGAIN);
             if !has_changed {
                 // Readers may have left memtables that were flushed.
-                epoch::collect();
-                heavy::collect();
+                self.context.shared.garbage.collect();
+                self.context.shared.garbage.collect_heavy();
             }
             if manager.should_stall() {
                 self.relieve_memory(leadership, manager)?;

@@ -19,7 +19,7 @@ use crate::compaction::LowPriority;
 use crate::compaction::job::{self, Job, Outcome};
 use crate::compaction::job_state::{Environment, InputSettings, OutputSettings};
 use crate::compaction_filter::CompactionFilter;
-use crate::epoch::FullEpochCell;
+use crate::epoch::{Bin, FullEpochCell};
 use crate::error::Result;
 use crate::file_numbers::FileNumbers;
 use crate::io_modes::IoModes;
@@ -340,7 +340,7 @@ impl Scene {
 
     /// Returns the value of a key at a sequence number.
     pub(super) fn get(&self, key: &[u8], at: Sequence) -> Option<Vec<u8>> {
-        let current = FullEpochCell::new(self.super_version());
+        let current = FullEpochCell::in_bin(Bin::default(), self.super_version());
         let mut value = Vec::new();
         let found = read::get(&current, key, || at, &PROFILE, &mut value, None, None).unwrap();
         found.then_some(value)

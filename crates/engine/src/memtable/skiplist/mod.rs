@@ -35,14 +35,13 @@ mod node;
 mod splice;
 
 use std::cmp::Ordering as KeyOrdering;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use tailwater_format::Comparator;
 
+use super::account::Account;
 use super::random;
 use super::sync::{AtomicUsize, Ordering};
-use crate::write_buffer_manager::MemTableCharge;
 
 use node::{Head, Memory};
 pub(super) use node::{Node, NodeAddress};
@@ -83,14 +82,10 @@ pub(super) struct Target<'a> {
 pub(super) struct Duplicate;
 
 impl SkipList {
-    /// Creates an empty list. `shards` is the number of the arenas' shards, and `charge` counts
+    /// Creates an empty list. `shards` is the number of the arenas' shards, and `account` counts
     /// their memory; see [`Memory::new`].
-    pub(super) fn new(
-        comparator: Comparator,
-        shards: usize,
-        charge: Option<Arc<MemTableCharge>>,
-    ) -> Self {
-        let memory = Memory::new(shards, charge);
+    pub(super) fn new(comparator: Comparator, shards: usize, account: Account) -> Self {
+        let memory = Memory::new(shards, account);
         let head = Head::create(&memory, MAX_HEIGHT);
         let number = NEXT_NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Self { number, comparator, head, height: AtomicUsize::new(1), memory }

@@ -20,6 +20,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{ValueType, pack_trailer};
 
 use super::{Duplicate, SkipList, Splice};
+use crate::memtable::Account;
 
 const SHARDS: usize = 1;
 
@@ -58,7 +59,8 @@ fn model<T: Ord + Send + 'static>(
     let outcomes = std::sync::Arc::new(Mutex::new(BTreeSet::new()));
     let all = std::sync::Arc::clone(&outcomes);
     builder.check(move || {
-        let outcome = test(Arc::new(SkipList::new(Comparator::Bytewise, SHARDS, None)));
+        let outcome =
+            test(Arc::new(SkipList::new(Comparator::Bytewise, SHARDS, Account::default())));
         all.lock().unwrap().insert(outcome);
     });
     std::mem::take(&mut outcomes.lock().unwrap())

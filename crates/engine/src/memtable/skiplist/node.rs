@@ -27,15 +27,14 @@
 use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
-use std::sync::Arc;
 
 use tailwater_format::key::TRAILER_LENGTH;
 
 use super::Target;
+use crate::memtable::account::Account;
 use crate::memtable::arena::{ALIGNMENT, Arena};
 use crate::memtable::sync::{AtomicPtr, Ordering};
 use crate::prefetch;
-use crate::write_buffer_manager::MemTableCharge;
 
 const LINK_SIZE: usize = size_of::<AtomicPtr<u8>>();
 const PREFIX: usize = LINK_SIZE;
@@ -60,10 +59,10 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    /// Creates empty arenas. `shards` is the number of shards of each, and `charge` counts their
+    /// Creates empty arenas. `shards` is the number of shards of each, and `account` counts their
     /// memory; see [`Arena::new`].
-    pub(super) fn new(shards: usize, charge: Option<Arc<MemTableCharge>>) -> Self {
-        Self { nodes: Arena::new(shards, charge.clone()), values: Arena::new(shards, charge) }
+    pub(super) fn new(shards: usize, account: Account) -> Self {
+        Self { nodes: Arena::new(shards, account.clone()), values: Arena::new(shards, account) }
     }
 
     /// Returns the memory that the arenas hold, in bytes.
@@ -282,7 +281,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "too long for a node")]
     fn a_value_whose_length_does_not_fit_is_refused() {
-        let memory = Memory::new(1, None);
+        let memory = Memory::new(1, Account::default());
         let target = Target { prefix: 0, user_key: b"key", trailer: 0 };
         // These zeros are never read or written, so the system does not back them with memory.
         let value = vec![0; u32::MAX as usize + 1];

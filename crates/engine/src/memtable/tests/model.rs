@@ -8,7 +8,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ParsedKey, Sequence, ValueType, compare_internal};
 
 use super::{comparators, internal_key, rounds};
-use crate::memtable::{Counters, Cursor, Error, MemTable};
+use crate::memtable::{Account, Counters, Cursor, Error, MemTable};
 
 const LAST_SEQUENCE: Sequence = 60;
 
@@ -103,7 +103,7 @@ fn with_filled_memtables(mut test: impl FnMut(&mut Rng, &MemTable, &Model) -> Co
         for comparator in comparators() {
             println!("seed {seed} comparator {}", comparator.name());
             let mut random = Rng::with_seed(seed);
-            let memtable = MemTable::new(comparator.clone(), None, None);
+            let memtable = MemTable::new(comparator.clone(), None, Account::default());
             let mut model = Model::new(comparator);
             let count = random.usize(..rounds(500, 40));
             fill(&mut random, &memtable, &mut model, count);
@@ -233,7 +233,7 @@ fn sequential_and_reversed_inserts_are_found() {
     let count = rounds(20_000, 200) as u64;
     for comparator in comparators() {
         for reversed in [false, true] {
-            let memtable = MemTable::new(comparator.clone(), None, None);
+            let memtable = MemTable::new(comparator.clone(), None, Account::default());
             for number in 0..count {
                 let key = if reversed { count - number } else { number }.to_be_bytes();
                 memtable.add(number, ValueType::Value, &key, &key).unwrap();
@@ -254,7 +254,7 @@ fn sequential_and_reversed_inserts_are_found() {
 
 #[test]
 fn a_large_value_takes_little_more_than_its_size() {
-    let memtable = MemTable::new(Comparator::Bytewise, None, None);
+    let memtable = MemTable::new(Comparator::Bytewise, None, Account::default());
     let value = vec![7; 5 << 20];
     memtable.add(1, ValueType::Value, b"large", &value).unwrap();
     assert!(memtable.memory_usage() < (5 << 20) + (64 << 10));
@@ -265,10 +265,10 @@ fn a_large_value_takes_little_more_than_its_size() {
 #[test]
 #[should_panic(expected = "another memtable")]
 fn a_cursor_of_another_memtable_is_refused() {
-    let memtable = MemTable::new(Comparator::Bytewise, None, None);
+    let memtable = MemTable::new(Comparator::Bytewise, None, Account::default());
     memtable.add(1, ValueType::Value, b"key", b"").unwrap();
     let mut cursor = Cursor::default();
     cursor.seek_to_first(&memtable);
     drop(memtable);
-    cursor.key(&MemTable::new(Comparator::Bytewise, None, None));
+    cursor.key(&MemTable::new(Comparator::Bytewise, None, Account::default()));
 }

@@ -11,7 +11,7 @@ use tailwater_format::comparator::CustomComparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType};
 
 use super::rounds;
-use crate::memtable::MemTable;
+use crate::memtable::{Account, MemTable};
 
 /// The bytewise order. Panics after `left` further comparisons.
 struct Fused {
@@ -37,7 +37,7 @@ fn inserts_after_a_panicking_insert_are_linked_in_order() {
     println!("seed {seed}");
     let mut random = Rng::with_seed(seed);
     let comparator = Arc::new(Fused { left: AtomicU64::new(u64::MAX) });
-    let memtable = MemTable::new(Comparator::Custom(comparator.clone()), None, None);
+    let memtable = MemTable::new(Comparator::Custom(comparator.clone()), None, Account::default());
     let count = rounds(2000, 100) as u64;
     let mut added = Vec::new();
     for number in 0..count {

@@ -12,12 +12,12 @@ use tailwater_format::comparator::CustomComparator;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType};
 
 use super::rounds;
-use crate::memtable::{Error, MemTable};
+use crate::memtable::{Account, Error, MemTable};
 use crate::range_tombstone::FragmentedRangeTombstones;
 
 #[test]
 fn without_range_deletions_nothing_is_covered() {
-    let memtable = MemTable::new(Comparator::Bytewise, None, None);
+    let memtable = MemTable::new(Comparator::Bytewise, None, Account::default());
     memtable.add(1, ValueType::Deletion, b"a", b"").unwrap();
     assert!(memtable.tombstones().is_none());
     assert_eq!(memtable.covering_sequence(b"a", MAX_SEQUENCE), None);
@@ -30,7 +30,7 @@ fn every_range_deletion_applies_once_added() {
         let seed = base.wrapping_add(round as u64);
         println!("seed {seed}");
         let mut random = Rng::with_seed(seed);
-        let memtable = MemTable::new(Comparator::Bytewise, None, None);
+        let memtable = MemTable::new(Comparator::Bytewise, None, Account::default());
         let mut added: Vec<(u8, u8, Sequence)> = Vec::new();
         for sequence in 1..30 {
             let (start, end) = (random.u8(..20), random.u8(..20));
@@ -54,7 +54,7 @@ fn every_range_deletion_applies_once_added() {
 
 #[test]
 fn tombstones_held_by_a_reader_do_not_change() {
-    let memtable = MemTable::new(Comparator::Bytewise, None, None);
+    let memtable = MemTable::new(Comparator::Bytewise, None, Account::default());
     let before = memtable.memory_usage();
     memtable.add(1, ValueType::RangeDeletion, b"a", b"m").unwrap();
     assert!(memtable.memory_usage() > before);
@@ -86,7 +86,7 @@ impl CustomComparator for Counting {
 fn work_for_each(count: u32) -> (u64, u64) {
     let counting = Arc::new(Counting(AtomicU64::new(0)));
     let comparator = Comparator::Custom(Arc::clone(&counting) as Arc<dyn CustomComparator>);
-    let memtable = MemTable::new(comparator, None, None);
+    let memtable = MemTable::new(comparator, None, Account::default());
     let key = |number: u32| number.to_be_bytes();
     for number in 0..count {
         let (start, end) = (key(count - number), key(count + 1 + number));
@@ -112,7 +112,7 @@ fn work_and_memory_per_overlapping_range_deletion_stay_bounded() {
 
 #[test]
 fn the_same_range_deletion_is_not_added_twice() {
-    let memtable = MemTable::new(Comparator::Bytewise, None, None);
+    let memtable = MemTable::new(Comparator::Bytewise, None, Account::default());
     memtable.add(1, ValueType::RangeDeletion, b"a", b"m").unwrap();
     let again = memtable.add(1, ValueType::RangeDeletion, b"a", b"z");
     assert_eq!(again, Err(Error::Duplicate));
@@ -123,7 +123,7 @@ fn the_same_range_deletion_is_not_added_twice() {
 #[test]
 fn readers_see_the_range_deletions_below_the_published_sequence() {
     let last = rounds(2000, 40) as Sequence;
-    let memtable = MemTable::new(Comparator::Bytewise, None, None);
+    let memtable = MemTable::new(Comparator::Bytewise, None, Account::default());
     let published = AtomicU64::new(0);
     let key_of = |sequence: Sequence| (sequence % 16) as u8;
     thread::scope(|scope| {

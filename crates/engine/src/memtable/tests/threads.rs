@@ -8,7 +8,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, compare_internal, user_key};
 
 use super::{comparators, internal_key, rounds};
-use crate::memtable::{Cursor, Error, MemTable};
+use crate::memtable::{Account, Cursor, Error, MemTable};
 
 const INSERTERS: u64 = 4;
 
@@ -137,7 +137,7 @@ fn readers_find_entries_added_by_concurrent_inserters() {
         for pattern in [Pattern::Apart, Pattern::Interleaved, Pattern::Scattered] {
             println!("{} {pattern:?}", comparator.name());
             let shared = InsertedEntries {
-                memtable: MemTable::new(comparator.clone(), None, None),
+                memtable: MemTable::new(comparator.clone(), None, Account::default()),
                 added: Default::default(),
                 done: AtomicBool::new(false),
             };
@@ -166,7 +166,7 @@ fn readers_find_entries_added_by_concurrent_inserters() {
 #[test]
 fn exactly_one_inserter_of_an_entry_succeeds() {
     let count = rounds(3000, 30) as u64;
-    let memtable = MemTable::new(Comparator::Bytewise, None, None);
+    let memtable = MemTable::new(Comparator::Bytewise, None, Account::default());
     let added = AtomicU64::new(0);
     thread::scope(|scope| {
         for _ in 0..INSERTERS {

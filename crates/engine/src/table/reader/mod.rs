@@ -24,7 +24,7 @@ use tailwater_io::in_flight::ReadsInFlight;
 
 use crate::block_cache::{Block, BlockCache, BlockKind, CacheCharges};
 use crate::cache::{Cached, Reservation, Stage};
-use crate::epoch::Guard;
+use crate::epoch::{Bin, Guard};
 use crate::error::Error;
 use crate::handover::{Handover, HotRegions, Warmth};
 use crate::prefix_extractor::PrefixExtractor;
@@ -80,6 +80,8 @@ pub(crate) struct TableContext {
     pub(crate) reader_memory: Arc<ReaderMemory>,
     /// Warm handover, if enabled.
     pub(crate) handover: Option<Arc<Handover>>,
+    /// The bin of the database.
+    pub(crate) bin: Bin,
 }
 
 impl TableContext {
@@ -105,6 +107,7 @@ impl TableContext {
             family: Arc::default(),
             reader_memory: Arc::default(),
             handover: None,
+            bin: Bin::default(),
         })
     }
 }
@@ -320,6 +323,11 @@ impl TableReader {
     /// Returns the order of user keys.
     pub(crate) fn comparator(&self) -> &Comparator {
         &self.context.comparator
+    }
+
+    /// Returns the bin of the database.
+    pub(crate) fn bin(&self) -> &Bin {
+        &self.context.bin
     }
 
     /// Returns the parameters of automatic readahead.

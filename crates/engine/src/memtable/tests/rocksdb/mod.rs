@@ -12,7 +12,7 @@
 use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};
 
-use crate::memtable::MemTable;
+use crate::memtable::{Account, MemTable};
 use crate::range_tombstone::{Cursor, FragmentedRangeTombstones, RangeTombstone};
 
 const OPERATIONS: &str = include_str!("operations.txt");
@@ -30,7 +30,7 @@ fn bytes(hex: &str) -> Vec<u8> {
 }
 
 fn filled(family: &str, comparator: &Comparator) -> MemTable {
-    let memtable = MemTable::new(comparator.clone(), None, None);
+    let memtable = MemTable::new(comparator.clone(), None, Account::default());
     for (sequence, line) in (1..).zip(OPERATIONS.lines()) {
         let words: Vec<&str> = line.split_whitespace().collect();
         if words[1] != family {

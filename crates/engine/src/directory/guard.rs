@@ -81,6 +81,7 @@ impl GuardedStorage {
     /// if the path no longer refers to the directory with this identity.
     pub(crate) fn new(files: Arc<dyn Storage>, path: &Path, identity: FileIdentity) -> Self {
         let home = GuardedDirectory { path: path.to_owned(), identity, lock: None };
+        // In no bin: the database is only being opened, and has no garbage yet.
         let guarded = EpochCell::new(Some(Arc::new(vec![home])));
         Self { files, home: path.to_owned(), guarded }
     }

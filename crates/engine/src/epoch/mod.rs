@@ -24,8 +24,8 @@
 //!
 //! While a guard lives, no object that any thread retires is dropped, in any database. So a guard
 //! is for reading, not for waiting: objects needed longer (across a read from the device, in an
-//! iterator) are kept with an `Arc`. [`Garbage::waiting`] returns the number of retired objects that
-//! are not yet dropped.
+//! iterator) are kept with an `Arc`. [`Garbage::waiting`] returns the number of retired objects
+//! that are not yet dropped.
 //!
 //! # Private garbage
 //!

@@ -10,8 +10,9 @@
 //! 4. The OPTIONS file is written if it is outdated.
 //! 5. Buffered records of the log are written, and its preallocated file is truncated to its
 //!    contents. The closing thread ends the iterators that follow the logs.
-//! 6. The database's garbage is dropped, except what a reader may still see, for which closing does
-//!    not wait. Obsolete files that nobody uses are removed.
+//! 6. The database's garbage is dropped, except what a reader may still see. Obsolete files that
+//!    nobody uses are removed. Only if the garbage keeps such files does closing wait for readers,
+//!    for at most [`LAST_WAIT`].
 //! 7. The locks are released.
 //!
 //! A crash at any step has the same effect as a crash before closing: acknowledged synced writes
@@ -23,6 +24,8 @@
 //! drop the last handle; a thread of the environment then closes the database.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::background::{Ended, WorkingThread, is_working_for};
 use crate::db::background_jobs::Writing;
@@ -53,6 +56,11 @@ impl Db {
         }
     }
 }
+
+/// Maximum time for which closing waits until readers have released obsolete files.
+const LAST_WAIT: Duration = Duration::from_millis(100);
+/// Interval between two checks of whether readers have released obsolete files.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 impl Writing {
     /// Closes the database. Every later or concurrent call waits for the first one, and returns its
@@ -172,12 +180,26 @@ impl Database {
         }
     }
 
-    /// Drops the database's garbage, and then removes the obsolete files that nobody uses. The next
-    /// open removes the remaining ones. Does not wait for readers: a version that one of them may
-    /// still see, perhaps a reader of another database, keeps its files.
+    /// Drops the database's garbage, and removes the obsolete files that nobody uses. The next open
+    /// removes the remaining ones.
+    ///
+    /// A version in the garbage keeps its files as long as a reader may see it, even a reader of
+    /// another database. A reader usually takes microseconds, unless it loses its processor
+    /// meanwhile. So if files are kept in this way, this waits a little for readers.
     fn remove_last_obsolete_files(&self) {
-        self.context.shared.garbage.close();
-        self.versions.obsolete().remove_unread_at_once();
+        let (garbage, obsolete) = (&self.context.shared.garbage, self.versions.obsolete());
+        let began = Instant::now();
+        loop {
+            garbage.collect();
+            obsolete.remove_unread_at_once();
+            let may_go = garbage.waiting() > 0 && obsolete.count() > 0;
+            if !may_go || began.elapsed() > LAST_WAIT {
+                break;
+            }
+            thread::sleep(CHECK_INTERVAL);
+        }
+        garbage.close();
+        obsolete.remove_unread_at_once();
     }
 
     /// Does step 5 of the module's description: ends the iterators that follow the logs, writes

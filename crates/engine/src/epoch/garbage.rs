@@ -8,7 +8,7 @@
 //!
 //! # Objects without an owner
 //!
-//! Closing a database does not wait for readers. The objects that a reader may still see move to a
+//! [`Garbage::close`] does not wait for readers. The objects that a reader may still see move to a
 //! list of the process, [`UNOWNED`]. Caches put their retired hash tables on this list, too,
 //! because databases share caches. [`Garbage::collect`] of any database drains the list. While no
 //! database is open, nobody does; the next database to be opened or closed then drops the objects.

@@ -311,7 +311,6 @@ fn each_database_counts_and_collects_its_own_garbage() {
     assert_eq!(dropped.load(Ordering::Relaxed), 4);
 }
 
-/// Regression test: closing a database waited up to 100 ms for the readers of other databases.
 #[test]
 fn closing_leaves_what_a_reader_sees_to_other_databases() {
     let dropped = Arc::new(AtomicUsize::new(0));

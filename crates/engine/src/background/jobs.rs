@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{Background, IDLE, Running, State};
 use crate::env::{Job, Pool, Priority, Threads};
-use crate::epoch::heavy::Collector;
+use crate::epoch::Collector;
 use crate::opening::OpeningId;
 
 /// A kind of background job.
@@ -62,17 +62,12 @@ impl Background {
         threads: Arc<Threads>,
         work: Weak<dyn Work>,
         opening: OpeningId,
+        collector: Collector,
         (flushes, compactions): (usize, usize),
     ) {
         let mut state = self.lock();
         if !state.closing {
-            state.started = Some(Started {
-                threads,
-                work,
-                opening,
-                alarm: None,
-                collector: Collector::begin(),
-            });
+            state.started = Some(Started { threads, work, opening, alarm: None, collector });
             (state.flushes_max, state.compactions_max) = (flushes, compactions);
             state.cleaning_wanted = true;
             self.schedule(&mut state);

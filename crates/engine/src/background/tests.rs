@@ -1,3 +1,5 @@
+//! Tests of jobs in an environment's threads.
+
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -6,6 +8,7 @@ use tailwater_io::sync::Mutex;
 
 use super::*;
 use crate::env::{Env, Needs, Priority};
+use crate::epoch::Garbage;
 use crate::opening::OpeningId;
 
 /// Time within which an event that must not happen would be seen, if the system is not too busy.
@@ -40,7 +43,8 @@ fn scene_with(env: &Env, limits: (usize, usize), background: Arc<Background>) ->
     let needs = Needs { flushes: limits.0, compactions: limits.1, jobs: 1 };
     let threads = env.enter(needs).expect("threads");
     let work: Weak<Recorder> = Arc::downgrade(&recorder);
-    background.start(threads, work, OpeningId::new(), limits);
+    let collector = Garbage::new().begin_collecting();
+    background.start(threads, work, OpeningId::new(), collector, limits);
     Scene { background, begun: begins, end, _recorder: recorder }
 }
 

@@ -8,7 +8,6 @@ use crate::background::{FailedPart, JobKind, Work, WorkingThread};
 use crate::context::Context;
 use crate::db::Database;
 use crate::env::{Needs, Threads};
-use crate::epoch::{self, heavy};
 use crate::error::{Error, Result};
 use crate::wal::{LogDurability, PreallocationListener};
 
@@ -34,7 +33,8 @@ impl Writing {
         let work: Weak<Database> = Arc::downgrade(&self.database);
         let options = options.now();
         let limits = (options.flushes_max(), options.compactions_max());
-        background.start(threads, work, shared.opening, limits);
+        let collector = shared.garbage.begin_collecting();
+        background.start(threads, work, shared.opening, collector, limits);
     }
 
     /// Starts the thread that preallocates logs, if the logs use preallocated files.
@@ -124,13 +124,16 @@ impl Database {
         self.resume_after_shortage();
         self.relieve_others();
         self.flushes.release_followed_logs();
-        epoch::collect();
-        heavy::collect();
+        let garbage = &self.context.shared.garbage;
+        garbage.collect();
+        garbage.collect_heavy();
         self.update_options_file_at_rest();
         let rest = |pause| {
             self.context.background.sleep(pause);
+            // The rest of the work does not wait until all obsolete files are removed: there may be
+            // very many.
+            garbage.collect_heavy();
             self.relieve_others();
-            // There may be very many obsolete files.
             self.update_options_file_at_rest();
         };
         self.versions.obsolete().remove_unread(&*self.context.clock, rest);

@@ -1,3 +1,5 @@
+//! Tests of pools, and of the threads of an environment.
+
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Schedules flushes. They run on the environment's threads or, if background work is done inline, on the
-//! calling thread.
+//! Schedules flushes. They run on the environment's threads or, if background work is done inline,
+//! on the calling thread.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};
@@ -74,7 +74,8 @@ impl FlushScheduler {
         *self.buffers.lock() = table_buffers(options, options.flushes_max());
     }
 
-    /// Flushes sealed memtables: on a thread of the environment, or on the calling thread if there is none.
+    /// Flushes sealed memtables: on a thread of the environment, or on the calling thread if there
+    /// is none.
     pub(crate) fn flush_soon(&self) {
         if self.context.options.is_inline() {
             self.flush_here();

@@ -22,7 +22,9 @@
 //!
 //! # Invariants
 //!
-//! - A file in the trash is in no version, and no read of the process uses it.
+//! - A file in the trash is in no version, and no read of the database that put it there uses it.
+//!   Readers that opened the database only for reading may use it, in this process or in another:
+//!   the database does not know of them.
 //! - The total size is the sum of the sizes of the tracked files. Trash files are tracked; logs are
 //!   not, but count as trash.
 //! - A lock is never held while a file is accessed, except the one that makes the choice of a trash
@@ -148,9 +150,9 @@ impl SstFileManager {
     /// Sets how many bytes of a large trash file are removed in one step; with 0, files are removed
     /// whole. Default: 64 MiB.
     ///
-    /// A file is not cut while it has another name, as after a checkpoint. Another process that
-    /// has the database open for reading, and still reads an obsolete file, gets an error when the
-    /// file is cut, and no error with 0.
+    /// A file is not cut while it has another name, as after a checkpoint. If a database is also
+    /// open for reading ([`Db::open_read_only`](crate::Db::open_read_only)), in this or another
+    /// process, its reads of an obsolete file fail once the file is cut; with 0, they do not.
     #[must_use]
     pub fn with_bytes_max_delete_chunk(self, bytes: u64) -> Self {
         self.shared.bytes_max_delete_chunk.store(bytes, Relaxed);

@@ -81,7 +81,8 @@ fn dropped_handles_leave_cleanup_to_another_thread() {
     let mut options = OpenOptions::with_storage(Arc::clone(&files) as Arc<dyn Storage>);
     let text = "create_if_missing=true;write_buffer_size=8M;compression=kNoCompression;\
                 target_file_size_base=4M;level0_slowdown_writes_trigger=1000;\
-                level0_stop_writes_trigger=1000";
+                level0_stop_writes_trigger=1000;memtable_whole_key_filtering=true;\
+                memtable_prefix_bloom_size_ratio=0.1";
     options.set_from_string(text).expect("options");
     let db = Db::open(directory.path(), &options).expect("a database");
     let family = db.cf_handle("default").expect("the default column family");

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tailwater_format::filter::FilterKey;
+use tailwater_io::buffer::ZeroedWords;
 
 use crate::options::ColumnFamilyOptions;
 use crate::prefix_extractor::PrefixExtractor;
@@ -47,31 +48,36 @@ impl FilterSettings {
 }
 
 /// A block of the filter: a cache line. All bits of a key are in one block.
-#[repr(align(64))]
-#[derive(Debug, Default)]
-struct Block([AtomicU64; 8]);
+type Block = [AtomicU64; 8];
 
 /// The filter of a memtable. Thread-safe: a key is found by every thread that learned of its
 /// addition through a load with acquire ordering.
 #[derive(Debug)]
 pub(super) struct Filter {
-    blocks: Box<[Block]>,
+    /// The words of all blocks. Their memory is not touched before keys are added: a filter is
+    /// created while the leader of the write queue seals the memtable before.
+    words: ZeroedWords,
     content: Content,
 }
 
 impl Filter {
     /// Creates an empty filter.
     pub(super) fn new(settings: &FilterSettings) -> Self {
-        let blocks = settings.bytes.div_ceil(size_of::<Block>());
+        let bytes = settings.bytes.next_multiple_of(size_of::<Block>());
         Self {
-            blocks: std::iter::repeat_with(Block::default).take(blocks).collect(),
+            words: ZeroedWords::new(bytes / size_of::<AtomicU64>()),
             content: settings.content.clone(),
         }
     }
 
+    #[inline]
+    fn blocks(&self) -> &[Block] {
+        self.words.as_chunks().0
+    }
+
     /// Returns the size of the filter, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        size_of_val(&*self.blocks)
+        size_of_val(&*self.words)
     }
 
     /// Adds a key.
@@ -79,7 +85,7 @@ impl Filter {
     pub(super) fn add(&self, user_key: &[u8]) {
         let Some((block, bits)) = self.place(user_key) else { return };
         for (word, mask) in bits.words() {
-            let word = &block.0[word];
+            let word = &block[word];
             if word.load(Relaxed) & mask == 0 {
                 word.fetch_or(mask, Relaxed);
             }
@@ -90,7 +96,7 @@ impl Filter {
     #[inline]
     pub(super) fn may_contain(&self, user_key: &[u8]) -> bool {
         let Some((block, bits)) = self.place(user_key) else { return true };
-        bits.words().all(|(word, mask)| block.0[word].load(Relaxed) & mask != 0)
+        bits.words().all(|(word, mask)| block[word].load(Relaxed) & mask != 0)
     }
 
     /// Returns the block of a key, and its bits in that block; `None` if the key is not filtered.
@@ -102,8 +108,9 @@ impl Filter {
         };
         let hash = FilterKey::new(filtered).hash();
         // The high half of the hash selects the block, the low half the bits.
-        let block = ((hash >> 32) * self.blocks.len() as u64) >> 32;
-        Some((&self.blocks[block as usize], Bits(hash as u32)))
+        let blocks = self.blocks();
+        let block = ((hash >> 32) * blocks.len() as u64) >> 32;
+        Some((&blocks[block as usize], Bits(hash as u32)))
     }
 }
 

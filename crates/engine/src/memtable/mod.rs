@@ -111,12 +111,13 @@ pub(crate) struct MemTable {
 }
 
 impl Drop for MemTable {
-    /// Frees the tombstones and the tracked keys in a background thread, because freeing them may
-    /// take long. The skiplist frees its own memory in the same way.
+    /// Frees the tombstones, the tracked keys and the filter in a background thread, because
+    /// freeing them may take long. The skiplist frees its own memory in the same way.
     fn drop(&mut self) {
-        if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
+        if self.tombstones.count() > 0 || self.read_keys.get().is_some() || self.filter.is_some() {
+            let (filter, read_keys) = (self.filter.take(), self.read_keys.take());
             let tombstones = std::mem::take(&mut self.tombstones);
-            self.account.free((tombstones, self.read_keys.take()));
+            self.account.free((tombstones, read_keys, filter));
         }
     }
 }

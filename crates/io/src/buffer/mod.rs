@@ -5,6 +5,7 @@ mod append;
 mod pages;
 pub mod poison;
 mod pool;
+mod words;
 
 pub use aligned::{
     ALIGNMENT, AlignedBuffer, MAX_ALIGNMENT, align_down, align_up, aligned_buffer_bytes,
@@ -14,3 +15,4 @@ pub use append::{AppendBuffer, AppendedBytes, AppendedSlice, PageSource};
 pub use pages::pages_given_back;
 pub use pages::{Pages, page_size};
 pub use pool::{BufferPool, PoolError, PooledBuffer};
+pub use words::ZeroedWords;

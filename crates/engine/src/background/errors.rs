@@ -44,7 +44,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailwater_io::sync::Mutex;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The part of the database that failed. The variants are ordered: the later a variant, the more is
 /// required before writes can resume.
@@ -169,10 +169,16 @@ impl ErrorState {
 
     /// Refuses writes from now on, because of `error`. If another failure is already latched, the
     /// one that requires more before writes can resume is kept; if both require the same, the first
-    /// one is kept. Returns whether `error` is kept.
+    /// one is kept. The limit of space requires the least, because writes resume by themselves when
+    /// the files take up less. Returns whether `error` is kept.
     pub(crate) fn latch(&self, part: FailedPart, error: Error) -> bool {
         let mut latched = self.lock();
-        let stays = latched.failure.as_ref().is_none_or(|(first, _)| *first < part);
+        let requires =
+            |part: FailedPart, error: &Error| (error.kind() != ErrorKind::SpaceLimit, part);
+        let stays = latched
+            .failure
+            .as_ref()
+            .is_none_or(|(first, latched)| requires(*first, latched) < requires(part, &error));
         if stays {
             let number = latched.number + 1;
             *latched = Latched { failure: Some((part, error)), number, tries: 0 };
@@ -259,7 +265,6 @@ mod tests {
     use tailwater_io::Operation;
 
     use super::*;
-    use crate::error::ErrorKind;
 
     #[test]
     fn the_most_severe_failure_is_kept() {
@@ -276,6 +281,24 @@ mod tests {
         let (part, error) = latched().expect("something failed");
         assert_eq!(part, FailedPart::Log);
         assert!(error.ends_with("a log"), "{error}");
+    }
+
+    /// Regression test: after a compaction with an I/O error, writes resumed by themselves if a
+    /// flush then reached the limit of space.
+    #[test]
+    fn the_limit_of_space_replaces_no_failure() {
+        let limit = || Error::new(ErrorKind::SpaceLimit, "no space is left");
+        let io = || Error::new(ErrorKind::Io, "a broken disk");
+        for first_is_limit in [false, true] {
+            let errors = ErrorState::default();
+            if first_is_limit {
+                assert!(errors.latch(FailedPart::Flush, limit()));
+            }
+            assert!(errors.latch(FailedPart::Compaction, io()));
+            assert!(!errors.latch(FailedPart::Flush, limit()));
+            let (part, error) = errors.latched().expect("a failure");
+            assert_eq!((part, error.kind()), (FailedPart::Compaction, ErrorKind::Io));
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@
 #   programs   the programs in C on the C interface, compiled with AddressSanitizer and LeakSanitizer, with the library
 #              as it is: what a program misuses, and what it cannot free.
 #   memcheck   decisions that depend on uninitialised memory. Needs valgrind.
-#   loom       every interleaving, and every value that a load may return, of the lock-free parts.
+#   loom       every interleaving, and every value that a load may return, of the lock-free parts and of the flush jobs.
 #   thread     is skipped, with the reason.
 #
 # TAILWATER_STEP_MINUTES is the maximum duration of the tests of a step, by default 20 minutes, not
@@ -91,7 +91,7 @@ memcheck() {
 }
 
 loom() {
-    say "loom: epochs, caches, the skiplist and the write queue"
+    say "loom: epochs, caches, the skiplist, the write queue and the flush jobs"
     RUSTFLAGS="--cfg loom" timeout "${minutes}m" \
         cargo test --quiet --locked -p tailwater --lib --target-dir target/loom -- loom models
 }

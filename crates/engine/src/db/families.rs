@@ -83,6 +83,7 @@ impl Database {
         update_stalls(&self.context, &[]);
         self.flushes.release_logs();
         drop(leadership);
+        self.flushes.install_dropped();
         self.options_files.set_outdated(true);
         drop(changing);
         self.update_options_file_soon();

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
-use super::jobs::{Due, Paused, RunningJob, State};
+use super::due::Due;
+use super::jobs::{Paused, RunningJob, ToInstall};
 use super::scheduler::FlushScheduler;
 use super::table::FlushedTable;
-use crate::background::{Ended, FailedPart};
+use crate::background::{Attempt, Ended, FailedPart};
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_stalls;
 use crate::error::{Error, Result};
@@ -18,7 +19,7 @@ use crate::table::{FileMetadata, WarmInstallation};
 use crate::version::VersionSet;
 
 /// The sealed memtables of a column family, and their tables.
-pub(super) struct Flushed {
+pub(crate) struct Flushed {
     pub(super) due: Due,
     /// The tables that hold the records of the memtables, in key order; none if no record was left
     /// to write.
@@ -29,7 +30,9 @@ pub(super) struct Flushed {
 
 /// A job that failed.
 pub(super) struct FailedJob {
-    pub(super) families: Vec<ColumnFamily>,
+    /// The IDs of its column families.
+    pub(super) families: Vec<u32>,
+    pub(super) attempt: Attempt,
     pub(super) error: Error,
 }
 
@@ -53,25 +56,26 @@ impl FlushScheduler {
     pub(crate) fn flush_all_sealed(&self) -> Result<()> {
         let paused = self.pause();
         let (mut failed, mut result) = (BTreeSet::new(), Ok(()));
-        loop {
+        let mut goes_on = true;
+        while goes_on {
             let may_flush = |family: &ColumnFamily| !failed.contains(&family.id());
             let job = self.jobs.begin_paused(&paused, |state| self.choose(state, may_flush));
             let Some(job) = job else { return result };
-            let Err(FailedJob { families, error }) = self.run(job) else { continue };
-            failed.extend(families.iter().map(ColumnFamily::id));
-            let is_retried = self.is_retried(&error);
-            result = result.and(Err(error));
-            if !is_retried {
-                return result;
-            }
+            self.run(job, |FailedJob { families, error, .. }| {
+                failed.extend(families);
+                goes_on &= self.is_retried(&error);
+                if result.is_ok() {
+                    result = Err(error);
+                }
+            });
         }
+        result
     }
 
     /// Flushes all sealed memtables, however small, and releases the logs with numbers below
     /// `number`. No active memtable may have entries in those logs. The flush takes effect
     /// atomically for all column families.
     fn flush_leaving_logs(&self, number: u64) -> Result<()> {
-        let _running = self.context.shared.activity.running_flushes.enter();
         let families = self.context.shared.family_set();
         let due: Vec<_> = {
             let _sealing = self.sealing();
@@ -79,7 +83,7 @@ impl FlushScheduler {
         };
         let flushed = self.write_all_tables(&due);
         let installed = flushed.and_then(|flushed| self.install(flushed, Logs::From(number)));
-        self.ended(&due, installed).map_err(|failed| failed.error)?;
+        self.note_outcome(&due, installed)?;
         self.release_logs();
         Ok(())
     }
@@ -118,69 +122,60 @@ impl FlushScheduler {
         self.remove_tables(self.jobs.take_written());
     }
 
-    /// Chooses what the next job flushes, among the column families for which `may_flush` returns
-    /// true: the family whose memtable has waited longest. If flushes are atomic, chooses all
-    /// families whose flush is due, or none if one of them may not be flushed.
-    ///
-    /// Takes the sealing lock. So if memtables were sealed together, an atomic flush includes
-    /// either all or none of them.
-    pub(super) fn choose(
-        &self,
-        jobs: &State,
-        may_flush: impl Fn(&ColumnFamily) -> bool,
-    ) -> Vec<Due> {
-        let _sealing = self.sealing();
-        let families = self.context.shared.family_set();
-        let (due, waiting): (Vec<_>, Vec<_>) =
-            families.iter().filter(|family| jobs.is_due(family)).partition(|it| may_flush(it));
-        let sealed_at = |family: &&ColumnFamily| {
-            jobs.next_of(family).first().map_or(u64::MAX, |sealed| sealed.next_log_number)
+    /// Writes the tables of a job, and installs every job that can then be installed. Calls
+    /// `failed` for each job that fails, and then reports the outcome to waiting callers.
+    pub(super) fn run(&self, job: RunningJob<'_>, mut failed: impl FnMut(FailedJob)) {
+        let next = match self.write_all_tables(&job.work().due) {
+            Ok(flushed) => job.written(flushed),
+            Err(error) => self.end(job, Err(error), &mut failed),
         };
-        match self.context.options.fixed().atomic_flush {
-            true if !waiting.is_empty() => Vec::new(),
-            true => due.into_iter().map(|family| Due::next_of(jobs, family)).collect(),
-            false => {
-                let oldest = due.into_iter().min_by_key(sealed_at).into_iter();
-                oldest.map(|family| Due::next_of(jobs, family)).collect()
-            }
-        }
+        self.install_all(next, failed);
     }
 
-    /// Writes the tables of a job, and installs every job that can then be installed.
-    pub(super) fn run(&self, job: RunningJob<'_>) -> std::result::Result<(), FailedJob> {
-        let _running = self.context.shared.activity.running_flushes.enter();
-        match self.write_all_tables(&job.due) {
-            Ok(flushed) => job.wait_to_be_installed(flushed),
-            Err(error) => {
-                let due = Arc::clone(&job.due);
-                drop(job);
-                return self.ended(&due, Err(error));
-            }
-        }
-        while let Some((job, flushed)) = self.jobs.take_installable() {
+    /// Ends the jobs that wait for the flush of an older memtable of a column family that was
+    /// dropped: nobody needs their tables.
+    pub(crate) fn install_dropped(&self) {
+        let failed = |job| self.job_failed(job);
+        self.install_all(self.jobs.take_installable(), failed);
+    }
+
+    fn install_all(&self, mut next: Option<ToInstall<'_>>, mut failed: impl FnMut(FailedJob)) {
+        while let Some((job, flushed)) = next {
             let installed = self.install(flushed, Logs::AsNeeded);
-            let due = Arc::clone(&job.due);
-            drop(job);
-            self.ended(&due, installed)?;
+            next = self.end(job, installed, &mut failed);
         }
-        self.release_logs();
-        Ok(())
     }
 
-    /// Notes the outcome of a job. If it failed, requests another flush of its memtables.
-    fn ended(&self, due: &[Due], outcome: Result<()>) -> std::result::Result<(), FailedJob> {
+    /// Ends a job, and reports its outcome. Returns the next job to install.
+    fn end<'j>(
+        &self,
+        job: RunningJob<'j>,
+        outcome: Result<()>,
+        failed: &mut impl FnMut(FailedJob),
+    ) -> Option<ToInstall<'j>> {
+        let chosen = Arc::clone(job.work());
+        let next = job.ended();
+        match self.note_outcome(&chosen.due, outcome) {
+            Ok(()) => self.release_logs(),
+            Err(error) => {
+                let families = chosen.due.iter().map(|due| due.family.id()).collect();
+                failed(FailedJob { families, attempt: chosen.attempt, error });
+            }
+        }
+        self.context.background.round_ended();
+        next
+    }
+
+    /// Notes the outcome of a flush, and returns it. If it failed, requests another flush of its
+    /// memtables.
+    fn note_outcome(&self, due: &[Due], outcome: Result<()>) -> Result<()> {
         let families = || due.iter().map(|due| &due.family);
         update_stalls(&self.context, &families().collect::<Vec<_>>());
-        match outcome {
-            Ok(()) => {
-                families().for_each(|family| self.note_success(family));
-                Ok(())
-            }
-            Err(error) => {
-                families().for_each(|family| family.request_flush(true));
-                Err(FailedJob { families: families().cloned().collect(), error })
-            }
+        match &outcome {
+            Ok(()) => families().for_each(|family| self.note_success(family)),
+            Err(_) => families().for_each(|family| family.request_flush(true)),
         }
+        outcome
     }
 
     /// Refuses writes from now on if the tables take up the space that the `SstFileManager` allows.
@@ -303,26 +298,6 @@ impl FlushScheduler {
             self.context.publish(&mut installed, &family, &memtables)?;
         }
         Ok(())
-    }
-}
-
-impl Due {
-    /// Returns all sealed memtables of a column family, and clears the request to flush them.
-    fn all_of(family: &ColumnFamily) -> Self {
-        family.request_flush(false);
-        Self { family: family.clone(), memtables: family.sealed() }
-    }
-
-    /// Returns the sealed memtables of a column family that its next job flushes, and clears the
-    /// request to flush them.
-    fn next_of(jobs: &State, family: &ColumnFamily) -> Self {
-        family.request_flush(false);
-        let memtables = jobs.next_of(family);
-        if jobs.unclaimed(family).len() > memtables.len() {
-            // The others are newer than those of another job. The request was also for them.
-            family.request_flush(true);
-        }
-        Self { family: family.clone(), memtables }
     }
 }
 

@@ -1,4 +1,4 @@
-//! The flushes in progress, and those that wait to be installed.
+//! The flush jobs that run, and those that wait to be installed.
 //!
 //! A job flushes memtables of one column family or, if flushes are atomic, of all families whose
 //! flush is due. Several jobs run at a time, also of the same family.
@@ -9,78 +9,88 @@
 //!   or is discarded.
 //! - The jobs of a family are installed in the order of their memtables, oldest first. A job that
 //!   is written before an older one is installed waits here, without a thread. The thread that
-//!   installs the older job then installs it, too.
+//!   installs the older job then installs it, too: it ends one job and takes the next in one step
+//!   ([`RunningJob::installed`]).
 //! - If a job fails, its memtables are the next to be flushed, and written jobs of newer memtables
 //!   go on waiting.
-//! - While flushes are paused, no job runs. Jobs may wait to be installed.
+//! - While flushes are paused, no job runs. Jobs may wait to be installed. A thread that installs
+//!   several jobs, one after the other, has a running job all the time.
 
 use std::mem;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
-use tailwater_io::sync::{Condvar, Mutex};
+use super::due::Chosen;
+use super::sync::{Condvar, Mutex, MutexGuard};
 
-use super::job::Flushed;
-use crate::column_family::{ColumnFamily, SealedMemTable};
-use crate::memtable::MemTable;
+/// What a job does.
+pub(crate) trait Work {
+    /// The tables of one column family, written by a job.
+    type Tables;
 
-/// A column family, and its sealed memtables that are to be flushed, the oldest first.
-#[derive(Debug, Clone)]
-pub(super) struct Due {
-    pub(super) family: ColumnFamily,
-    pub(super) memtables: Vec<SealedMemTable>,
+    /// Whether the written tables can be installed: the memtables are the oldest of their families,
+    /// or their family was dropped.
+    fn can_be_installed(&self) -> bool;
 }
 
 /// The jobs of a database.
-#[derive(Default)]
-pub(super) struct Jobs {
-    state: Mutex<State>,
+pub(crate) struct Jobs<W: Work = Chosen> {
+    state: Mutex<State<W>>,
     /// Notified when a job stops running, and when a pause ends.
     changed: Condvar,
 }
 
-#[derive(Default)]
-pub(super) struct State {
-    jobs: Vec<Job>,
+pub(super) struct State<W: Work = Chosen> {
+    jobs: Vec<Job<W>>,
     /// Number of jobs begun so far.
     begun: u64,
     is_paused: bool,
 }
 
-struct Job {
+struct Job<W: Work> {
     number: u64,
-    due: Arc<[Due]>,
-    stage: Stage,
+    work: Arc<W>,
+    stage: Stage<W::Tables>,
 }
 
-enum Stage {
+enum Stage<T> {
     /// A thread writes or installs the tables.
     Running,
     /// The tables wait to be installed.
-    Written(Vec<Flushed>),
+    Written(Vec<T>),
 }
 
-/// A running job. Dropping it ends the job: its memtables no longer belong to it.
-pub(super) struct RunningJob<'j> {
-    jobs: &'j Jobs,
+/// A running job. Dropping it ends the job as one that failed: its memtables no longer belong to
+/// it.
+pub(super) struct RunningJob<'j, W: Work = Chosen> {
+    jobs: &'j Jobs<W>,
     number: u64,
-    pub(super) due: Arc<[Due]>,
+    work: Arc<W>,
+    /// Whether the thread that ran the job runs it no longer.
+    has_ended: bool,
 }
+
+/// A running job that is to be installed, and its tables.
+pub(super) type ToInstall<'j, W = Chosen> = (RunningJob<'j, W>, Vec<<W as Work>::Tables>);
 
 /// A pause of flushes, until this value is dropped.
-pub(crate) struct Paused<'j> {
-    jobs: &'j Jobs,
+pub(crate) struct Paused<'j, W: Work = Chosen> {
+    jobs: &'j Jobs<W>,
 }
 
-impl Jobs {
+impl<W: Work> Jobs<W> {
+    pub(super) fn new() -> Self {
+        let state = State { jobs: Vec::new(), begun: 0, is_paused: false };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
+    }
+
     /// Begins a job with what `choose` returns. Waits while flushes are paused and, if `one_by_one`
     /// is set, while another job runs.
     pub(super) fn begin(
         &self,
         one_by_one: bool,
-        choose: impl FnOnce(&State) -> Vec<Due>,
-    ) -> Option<RunningJob<'_>> {
-        let waits =
-            |state: &mut State| state.is_paused || (one_by_one && state.running().count() > 0);
+        choose: impl FnOnce(&State<W>) -> Option<W>,
+    ) -> Option<RunningJob<'_, W>> {
+        let waits = |state: &mut State<W>| state.is_paused || (one_by_one && state.running() > 0);
         let state = self.changed.wait_while(self.lock(), waits);
         self.begin_now(state, choose)
     }
@@ -88,126 +98,139 @@ impl Jobs {
     /// Like [`Self::begin`], for the thread that has paused flushes.
     pub(super) fn begin_paused(
         &self,
-        _paused: &Paused<'_>,
-        choose: impl FnOnce(&State) -> Vec<Due>,
-    ) -> Option<RunningJob<'_>> {
+        _paused: &Paused<'_, W>,
+        choose: impl FnOnce(&State<W>) -> Option<W>,
+    ) -> Option<RunningJob<'_, W>> {
         self.begin_now(self.lock(), choose)
     }
 
     fn begin_now(
         &self,
-        mut state: MutexGuard<'_, State>,
-        choose: impl FnOnce(&State) -> Vec<Due>,
-    ) -> Option<RunningJob<'_>> {
-        let due: Arc<[Due]> = choose(&state).into();
-        if due.is_empty() {
-            return None;
-        }
+        mut state: MutexGuard<'_, State<W>>,
+        choose: impl FnOnce(&State<W>) -> Option<W>,
+    ) -> Option<RunningJob<'_, W>> {
+        let work = Arc::new(choose(&state)?);
         state.begun += 1;
         let number = state.begun;
-        state.jobs.push(Job { number, due: Arc::clone(&due), stage: Stage::Running });
-        Some(RunningJob { jobs: self, number, due })
+        state.jobs.push(Job { number, work: Arc::clone(&work), stage: Stage::Running });
+        Some(RunningJob { jobs: self, number, work, has_ended: false })
     }
 
-    /// Returns a job that is written and can be installed: its memtables are the oldest of their
-    /// families, or its family was dropped.
-    pub(super) fn take_installable(&self) -> Option<(RunningJob<'_>, Vec<Flushed>)> {
-        let mut state = self.lock();
-        let is_oldest =
-            |due: &Due| due.family.is_dropped() || due.family.begins_with(&due.memtables);
-        let next = state
-            .jobs
-            .iter_mut()
-            .find(|job| matches!(job.stage, Stage::Written(_)) && job.due.iter().all(is_oldest))?;
-        let Stage::Written(flushed) = mem::replace(&mut next.stage, Stage::Running) else {
+    /// Takes a job that can be installed, for a thread that runs none. There is one if its column
+    /// family was dropped, or if the thread that installed an older one has not taken it yet. Waits
+    /// while flushes are paused.
+    pub(super) fn take_installable(&self) -> Option<ToInstall<'_, W>> {
+        let mut state = self.changed.wait_while(self.lock(), |state| state.is_paused);
+        self.take_next(&mut state)
+    }
+
+    fn take_next(&self, state: &mut State<W>) -> Option<ToInstall<'_, W>> {
+        let can_be_installed =
+            |job: &&mut Job<W>| job.stage.is_written() && job.work.can_be_installed();
+        let next = state.jobs.iter_mut().find(can_be_installed)?;
+        let Stage::Written(tables) = mem::replace(&mut next.stage, Stage::Running) else {
             return None;
         };
-        let (number, due) = (next.number, Arc::clone(&next.due));
-        Some((RunningJob { jobs: self, number, due }, flushed))
+        let (number, work) = (next.number, Arc::clone(&next.work));
+        Some((RunningJob { jobs: self, number, work, has_ended: false }, tables))
     }
 
     /// Takes the tables of all jobs that wait to be installed, and ends these jobs.
-    pub(super) fn take_written(&self) -> Vec<Flushed> {
+    pub(super) fn take_written(&self) -> Vec<W::Tables> {
         let mut state = self.lock();
-        let is_written = |job: &mut Job| matches!(job.stage, Stage::Written(_));
-        let written = state.jobs.extract_if(.., is_written);
+        let written = state.jobs.extract_if(.., |job| job.stage.is_written());
         let tables = written.filter_map(|job| match job.stage {
-            Stage::Written(flushed) => Some(flushed),
+            Stage::Written(tables) => Some(tables),
             Stage::Running => None,
         });
         tables.flatten().collect()
     }
 
     /// Pauses flushes, and waits until no job runs.
-    pub(super) fn pause(&self) -> Paused<'_> {
+    pub(super) fn pause(&self) -> Paused<'_, W> {
         let mut state = self.changed.wait_while(self.lock(), |state| state.is_paused);
         state.is_paused = true;
-        drop(self.changed.wait_while(state, |state| state.running().count() > 0));
+        drop(self.changed.wait_while(state, |state| state.running() > 0));
         Paused { jobs: self }
     }
 
     /// Locks the jobs, to read which memtables belong to them.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<W>> {
         self.state.lock()
     }
 }
 
-impl State {
-    fn running(&self) -> impl Iterator<Item = &Job> {
-        self.jobs.iter().filter(|job| matches!(job.stage, Stage::Running))
+impl<W: Work> State<W> {
+    /// Returns the number of jobs that run.
+    pub(super) fn running(&self) -> usize {
+        self.jobs.iter().filter(|job| !job.stage.is_written()).count()
     }
 
-    /// Whether a memtable belongs to a job.
-    fn holds(&self, memtable: &Arc<MemTable>) -> bool {
-        let mut held = self.jobs.iter().flat_map(|job| &*job.due).flat_map(|due| &due.memtables);
-        held.any(|held| Arc::ptr_eq(&held.memtable, memtable))
-    }
-
-    /// Whether any memtable of the column family belongs to a job.
-    pub(super) fn flushes(&self, family: &ColumnFamily) -> bool {
-        self.jobs.iter().flat_map(|job| &*job.due).any(|due| due.family.is_same(family))
-    }
-
-    /// Whether a flush of the column family should begin.
-    pub(super) fn is_due(&self, family: &ColumnFamily) -> bool {
-        family.wants_flush(self.unclaimed(family).len())
-    }
-
-    /// Returns the sealed memtables of a column family that belong to no job.
-    pub(super) fn unclaimed(&self, family: &ColumnFamily) -> Vec<SealedMemTable> {
-        let mut sealed = family.sealed();
-        sealed.retain(|sealed| !self.holds(&sealed.memtable));
-        sealed
-    }
-
-    /// Returns the memtables of a column family that its next job flushes: the oldest of those that
-    /// belong to no job, up to the next one that does.
-    pub(super) fn next_of(&self, family: &ColumnFamily) -> Vec<SealedMemTable> {
-        let is_claimed = |sealed: &SealedMemTable| self.holds(&sealed.memtable);
-        let unclaimed = family.sealed().into_iter().skip_while(is_claimed);
-        unclaimed.take_while(|sealed| !is_claimed(sealed)).collect()
+    /// Returns the work of all jobs.
+    pub(super) fn works(&self) -> impl Iterator<Item = &W> {
+        self.jobs.iter().map(|job| &*job.work)
     }
 }
 
-impl RunningJob<'_> {
-    /// Leaves the tables of the job to the thread that installs them ([`Jobs::take_installable`]).
-    pub(super) fn wait_to_be_installed(self, flushed: Vec<Flushed>) {
-        if let Some(job) = self.jobs.lock().jobs.iter_mut().find(|job| job.number == self.number) {
-            job.stage = Stage::Written(flushed);
+impl<T> Stage<T> {
+    fn is_written(&self) -> bool {
+        matches!(self, Self::Written(_))
+    }
+}
+
+impl<'j, W: Work> RunningJob<'j, W> {
+    /// Returns what the job does.
+    pub(super) fn work(&self) -> &Arc<W> {
+        &self.work
+    }
+
+    /// Ends writing the tables. The result is the next job that the thread installs: this one, or
+    /// another; `None` if this one waits for an older one that another thread will install.
+    pub(super) fn written(self, tables: Vec<W::Tables>) -> Option<ToInstall<'j, W>> {
+        self.end(Some(tables))
+    }
+
+    /// Ends the job, which was installed or has failed. The result is the next job that the thread
+    /// installs.
+    pub(super) fn ended(self) -> Option<ToInstall<'j, W>> {
+        self.end(None)
+    }
+
+    /// Ends the job, or leaves it with its tables, and takes the next one. This is one step.
+    /// Otherwise a pause could begin between the two, although the thread goes on. And another
+    /// thread could take this job before this thread has left it.
+    fn end(mut self, written: Option<Vec<W::Tables>>) -> Option<ToInstall<'j, W>> {
+        let jobs = self.jobs;
+        self.has_ended = true;
+        let mut state = jobs.lock();
+        state.end(self.number, written);
+        let next = jobs.take_next(&mut state);
+        drop(state);
+        jobs.changed.notify_all();
+        next
+    }
+}
+
+impl<W: Work> State<W> {
+    fn end(&mut self, number: u64, written: Option<Vec<W::Tables>>) {
+        let Some(index) = self.jobs.iter().position(|job| job.number == number) else { return };
+        match written {
+            Some(tables) => self.jobs[index].stage = Stage::Written(tables),
+            None => drop(self.jobs.remove(index)),
         }
     }
 }
 
-impl Drop for RunningJob<'_> {
+impl<W: Work> Drop for RunningJob<'_, W> {
     fn drop(&mut self) {
-        let has_ended =
-            |job: &Job| job.number == self.number && matches!(job.stage, Stage::Running);
-        self.jobs.lock().jobs.retain(|job| !has_ended(job));
-        self.jobs.changed.notify_all();
+        if !self.has_ended {
+            self.jobs.lock().end(self.number, None);
+            self.jobs.changed.notify_all();
+        }
     }
 }
 
-impl Drop for Paused<'_> {
+impl<W: Work> Drop for Paused<'_, W> {
     fn drop(&mut self) {
         self.jobs.lock().is_paused = false;
         self.jobs.changed.notify_all();

@@ -26,10 +26,14 @@
 //! with entries that are not in installed tables. After step 5 the table is part of the database,
 //! and logs that were not removed are obsolete.
 
+mod due;
 mod job;
 mod jobs;
+#[cfg(all(loom, test))]
+mod loom;
 mod needed_wals;
 mod scheduler;
+mod sync;
 mod table;
 mod tables;
 mod timed_values;

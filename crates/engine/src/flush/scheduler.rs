@@ -10,7 +10,7 @@ use tailwater_io::sync::Mutex;
 
 use super::job::FailedJob;
 use super::jobs::{Jobs, Paused};
-use crate::background::{Attempt, FailedPart};
+use crate::background::FailedPart;
 use crate::column_family::ColumnFamily;
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
@@ -62,7 +62,7 @@ impl FlushScheduler {
             compactions,
             buffers,
             writers,
-            jobs: Jobs::default(),
+            jobs: Jobs::new(),
             recording_logs: Mutex::default(),
             sealing: Mutex::default(),
         }
@@ -132,17 +132,19 @@ impl FlushScheduler {
             retries.retain(|_| false);
             return false;
         }
-        let attempt = retries.begin();
         let may_flush =
             |family: &ColumnFamily| !failed.contains(&family.id()) && retries.may_try(family.id());
         let job = self.jobs.begin(self.is_one_by_one(), |jobs| self.choose(jobs, may_flush));
         let was_due = job.is_some();
         if let Some(job) = job {
-            self.wake_another_thread();
-            if let Err(job) = self.run(job) {
-                failed.extend(job.families.iter().map(ColumnFamily::id));
-                self.job_failed(attempt, job);
+            if self.context.options.now().flushes_max() > 1 {
+                // More may be due.
+                self.context.background.flush_soon();
             }
+            self.run(job, |job| {
+                failed.extend(&job.families);
+                self.job_failed(job);
+            });
         }
         let families = self.context.shared.family_set();
         retries.retain(|id| families.by_id(id).is_some_and(|family| !family.sealed().is_empty()));
@@ -156,24 +158,11 @@ impl FlushScheduler {
         self.context.options.fixed().atomic_flush || self.context.options.is_inline()
     }
 
-    /// If more flushes are due, wakes another flush thread.
-    fn wake_another_thread(&self) {
-        if self.context.options.now().flushes_max() > 1 && self.is_any_pending() {
-            self.context.background.flush_soon();
-        }
-    }
-
-    fn is_any_pending(&self) -> bool {
-        let families = self.context.shared.family_set();
-        let jobs = self.jobs.lock();
-        families.iter().any(|family| jobs.is_due(family))
-    }
-
     /// Requests a flush of the sealed memtables of a column family, however few they are, except
     /// those whose flush has begun. Returns whether there are any. [`Self::flush_soon`] begins it.
     pub(crate) fn request(&self, family: &ColumnFamily) -> bool {
         let jobs = self.jobs.lock();
-        let waits = !jobs.unclaimed(family).is_empty();
+        let waits = jobs.unclaimed(family) > 0;
         family.request_flush(waits);
         waits
     }
@@ -189,9 +178,14 @@ impl FlushScheduler {
         jobs.flushes(family) || jobs.is_due(family)
     }
 
+    /// Returns the number of flushes that run.
+    pub(crate) fn running(&self) -> usize {
+        self.jobs.lock().running()
+    }
+
     /// Schedules the retry of a job that failed. If it is not retried, latches the failure.
-    fn job_failed(&self, attempt: Attempt, job: FailedJob) {
-        let FailedJob { families, error } = job;
+    pub(super) fn job_failed(&self, job: FailedJob) {
+        let FailedJob { families, attempt, error } = job;
         self.context.shared.activity.background_errors.add(1);
         if !self.is_retried(&error) {
             if self.context.errors.latched().is_none() {
@@ -199,7 +193,7 @@ impl FlushScheduler {
             }
             return;
         }
-        let failures = families.into_iter().map(|family| (family.id(), error.clone()));
+        let failures = families.into_iter().map(|family| (family, error.clone()));
         let pause = self.context.background.flush_retries().failed(attempt, failures);
         self.context.info_log.warn(format_args!(
             "a flush found no {} and will be retried in {pause:?}: {error}",

@@ -23,22 +23,6 @@ impl Counter {
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
-
-    /// Adds one to the counter. The returned guard subtracts one when it is dropped.
-    pub(crate) fn enter(&self) -> Entered<'_> {
-        self.0.fetch_add(1, Relaxed);
-        Entered(self)
-    }
-}
-
-/// Subtracts one from a [`Counter`] when it is dropped.
-#[derive(Debug)]
-pub(crate) struct Entered<'c>(&'c Counter);
-
-impl Drop for Entered<'_> {
-    fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Relaxed);
-    }
 }
 
 /// Counters of a database's activity since it was opened.
@@ -66,8 +50,6 @@ pub(crate) struct Activity {
     pub(crate) write_buffer_manager_stops: Counter,
     /// Number of attempts at flushes and compactions in the background that failed.
     pub(crate) background_errors: Counter,
-    /// Number of flushes that are in progress.
-    pub(crate) running_flushes: Counter,
     dumps: Mutex<Dumps>,
 }
 
@@ -111,7 +93,6 @@ impl Activity {
             stall_micros: Counter::default(),
             write_buffer_manager_stops: Counter::default(),
             background_errors: Counter::default(),
-            running_flushes: Counter::default(),
             dumps: Mutex::new(Dumps { last_ns: opened_ns, at_last: Done::default() }),
         }
     }

@@ -158,7 +158,8 @@ impl VersionSet {
     ///
     /// A table gets its number before it is installed, so a table installed later may have a lower
     /// number. Two such tables have no keys in common: an ingestion reserves its numbers after
-    /// overlapping memtables were flushed, and flushes run one at a time.
+    /// overlapping memtables were flushed, and the flushes of a column family reserve theirs in the
+    /// order of their memtables, each after the previous one was installed.
     pub(crate) fn take_epochs(&mut self, id: u32, count: usize) -> Option<u64> {
         let family = self.families.get_mut(&id)?;
         let first = family.next_epoch;

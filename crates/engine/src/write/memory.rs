@@ -140,7 +140,7 @@ impl WritePath {
         leadership: &Leadership<'_>,
         manager: &WriteBufferManager,
     ) -> Result<()> {
-        if self.context.shared.activity.running_flushes.get() > 0 {
+        if self.flushes.running() > 0 {
             return Ok(());
         }
         let families = self.context.shared.family_set();

@@ -18,7 +18,9 @@ impl Db {
                 StallState::Delayed { bytes_per_second, .. } => bytes_per_second,
                 _ => 0,
             },
-            "num-running-flushes" => activity.running_flushes.get(),
+            "num-running-flushes" => {
+                self.database().map_or(0, |database| database.flushes.running() as u64)
+            }
             "mem-table-flush-pending" => {
                 u64::from(self.database().is_ok_and(|database| database.flushes.is_pending(family)))
             }

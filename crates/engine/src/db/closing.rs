@@ -145,7 +145,7 @@ impl Database {
 
     /// Does steps 4 and 5.
     fn close_files(&self, work: WorkEnded<'_>) -> Result<()> {
-        self.flushes.end(&work.ended);
+        self.flushes.discard_jobs(&work.ended);
         let closed = panics::catch("closing", || {
             let written = self.write_last_options_file();
             let closed = self.close_logs(&work.ended);

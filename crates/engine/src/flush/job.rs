@@ -17,6 +17,7 @@ use crate::memtable::MemTable;
 use crate::stats::Work;
 use crate::table::{FileMetadata, WarmInstallation};
 use crate::version::VersionSet;
+use crate::write_buffer_manager::RunningFlush;
 
 /// The sealed memtables of a column family, and their tables.
 pub(crate) struct Flushed {
@@ -76,6 +77,7 @@ impl FlushScheduler {
     /// `number`. No active memtable may have entries in those logs. The flush takes effect
     /// atomically for all column families.
     fn flush_leaving_logs(&self, number: u64) -> Result<()> {
+        let _running = self.note_running();
         let families = self.context.shared.family_set();
         let due: Vec<_> = {
             let _sealing = self.sealing();
@@ -112,8 +114,8 @@ impl FlushScheduler {
         self.flush_leaving_logs(number)
     }
 
-    /// Ends flushes of a database whose background work has ended.
-    pub(crate) fn end(&self, _ended: &Ended) {
+    /// Ends the jobs of a database whose background work has ended.
+    pub(crate) fn discard_jobs(&self, _ended: &Ended) {
         self.discard_written();
     }
 
@@ -125,6 +127,7 @@ impl FlushScheduler {
     /// Writes the tables of a job, and installs every job that can then be installed. Calls
     /// `failed` for each job that fails, and then reports the outcome to waiting callers.
     pub(super) fn run(&self, job: RunningJob<'_>, mut failed: impl FnMut(FailedJob)) {
+        let _running = self.note_running();
         let next = match self.write_all_tables(&job.work().due) {
             Ok(flushed) => job.written(flushed),
             Err(error) => self.end(job, Err(error), &mut failed),
@@ -144,6 +147,12 @@ impl FlushScheduler {
             let installed = self.install(flushed, Logs::AsNeeded);
             next = self.end(job, installed, &mut failed);
         }
+    }
+
+    /// Lets the write buffer manager know that a flush runs, until the result is dropped.
+    fn note_running(&self) -> Option<RunningFlush<'_>> {
+        let manager = self.context.readers.write_buffer_manager.as_ref();
+        manager.map(|manager| manager.begin_flush())
     }
 
     /// Ends a job, and reports its outcome. Returns the next job to install.

@@ -1,10 +1,16 @@
 //! The limit of the memory of memtables: flushes as it comes near, and stalls while it is reached.
 //!
 //! The rules are those of RocksDB (`DBImpl::HandleWriteBufferManagerFlush` and
-//! `DBImpl::WriteBufferManagerStallWrites` in `db/db_impl/db_impl_write.cc`), with one addition. In
-//! RocksDB, a stall can last forever: a stalled writer flushes nothing, and neither does a database
-//! that nobody writes to. Here, as long as a stall lasts, the stalled leader and the cleaning
-//! thread of every other database flush what could end the stall.
+//! `DBImpl::WriteBufferManagerStallWrites` in `db/db_impl/db_impl_write.cc`), with two additions.
+//!
+//! - In RocksDB, a stall can last forever: a stalled writer flushes nothing, and neither does a
+//!   database that nobody writes to. Here, as long as a stall lasts, the stalled leader and the
+//!   cleaning thread of every other database flush what could end the stall. That may be a small
+//!   memtable, if most of the memory is pinned: by iterators over flushed memtables, or by
+//!   memtables that nobody flushes any more, of a closed database or a dropped column family. Once
+//!   nothing is left to flush, waiting is pointless, and waiting writes are refused after a while.
+//! - In RocksDB, the memory of a database that nobody writes to makes all others flush tiny
+//!   memtables. Here, its cleaning thread flushes it.
 
 use std::time::{Duration, Instant};
 
@@ -37,10 +43,21 @@ impl WritePath {
         leadership: &Leadership<'_>,
         manager: &WriteBufferManager,
     ) -> Result<()> {
-        if !manager.should_flush() {
+        if manager.should_flush() {
+            self.flush_oldest(leadership, manager)?;
+        } else {
             manager.recheck_limits();
-            return Ok(());
         }
+        Ok(())
+    }
+
+    /// Flushes the oldest memtable, or all of them if flushes are atomic. Returns whether there was
+    /// one with entries.
+    fn flush_oldest(
+        &self,
+        leadership: &Leadership<'_>,
+        manager: &WriteBufferManager,
+    ) -> Result<bool> {
         let families = self.context.shared.family_set();
         let due: Vec<&ColumnFamily> = if self.context.options.fixed().atomic_flush {
             families.iter().collect()
@@ -52,7 +69,9 @@ impl WritePath {
             let oldest = families.iter().filter(may_flush);
             oldest.min_by_key(|family| family.active().creation_sequence()).into_iter().collect()
         };
-        if !due.is_empty() && self.seal_only(leadership, &due, Flush::InAnyCase)? {
+        let is_any_sealed =
+            !due.is_empty() && self.seal_only(leadership, &due, Flush::InAnyCase)?;
+        if is_any_sealed {
             self.context.info_log.info(format_args!(
                 "a flush begins because memtables use {} of {} bytes",
                 manager.memory_usage(),
@@ -60,14 +79,15 @@ impl WritePath {
             ));
             self.flushes.flush_soon();
         }
-        Ok(())
+        Ok(is_any_sealed)
     }
 
     /// Waits while the memory has reached the limit, if the manager stalls writes.
     ///
     /// # Errors
-    /// Busy, if the caller would have to wait and `no_slowdown` is set, or if nothing can end the
-    /// stall; the error of a flush that fails; closed.
+    /// Busy, if the caller would have to wait and `no_slowdown` is set, or if no flush can end the
+    /// stall and nothing else has ended it within [`PATIENCE`]; then the writes that wait for their
+    /// turn are refused, too. The error of a flush that fails; closed.
     pub(super) fn wait_for_memory(
         &self,
         leadership: &Leadership<'_>,
@@ -89,22 +109,28 @@ impl WritePath {
             return Err(refusal);
         }
         let _refusing = leadership.refuse_impatient(refusal.clone());
-        let began = Instant::now();
         let mut stalled = manager.stall();
+        let mut idle_since = None;
         while manager.should_stall() {
             self.check_waiting_for_memory()?;
-            if self.context.options.is_inline() && began.elapsed() >= PATIENCE {
-                // Only another database could end the stall, and it does not.
-                return Err(refusal);
-            }
             let has_changed = stalled.wait(LOOK_AGAIN);
             if !has_changed {
                 // Readers may have left memtables that were flushed.
                 self.context.shared.garbage.collect();
                 self.context.shared.garbage.collect_heavy();
             }
-            if manager.should_stall() {
-                self.relieve_memory(leadership, manager)?;
+            if !manager.should_stall() {
+                break;
+            }
+            let is_flushing = self.relieve_memory(leadership, manager)? || manager.is_flushing();
+            if has_changed || is_flushing {
+                idle_since = None;
+            } else if idle_since.get_or_insert_with(Instant::now).elapsed() >= PATIENCE {
+                self.context.info_log.warn(format_args!(
+                    "{refusal}; nothing is left to flush, so waiting writes are refused"
+                ));
+                leadership.refuse_writes(&refusal);
+                return Err(refusal);
             }
         }
         Ok(())
@@ -119,34 +145,42 @@ impl WritePath {
         }
     }
 
-    /// If writers of other databases stall, flushes what could end the stall. If another thread
-    /// writes to this database, leaves that to it.
+    /// Flushes if other databases need the memory: their writers stall, or the memory of all
+    /// memtables that accept writes comes near the limit. If another thread writes to this
+    /// database, leaves that to it.
     pub(crate) fn relieve_others(&self) -> Result<()> {
-        let is_stalled =
-            |manager: &&WriteBufferManager| manager.has_stalled_writers() && manager.should_stall();
-        let Some(manager) = self.write_buffer_manager().filter(is_stalled) else { return Ok(()) };
+        let Some(manager) = self.write_buffer_manager() else { return Ok(()) };
+        let is_stalled = manager.has_stalled_writers() && manager.should_stall();
+        if !is_stalled && !manager.should_flush() {
+            return Ok(());
+        }
         let Some(leadership) = self.queue.try_lead() else { return Ok(()) };
         self.quiesce(&leadership)?;
+        self.context.errors.check()?;
         if self.context.background.flush_retries().any_error().is_some() {
             return Ok(());
         }
-        self.relieve_memory(&leadership, manager)
+        if is_stalled {
+            self.relieve_memory(&leadership, manager)?;
+        } else if self.flushes.running() == 0 {
+            self.flush_for_memory(&leadership, manager)?;
+        }
+        Ok(())
     }
 
-    /// Flushes what could end a stall, unless a flush is running, which may end it: sealed
-    /// memtables that are fewer than `min_write_buffer_number_to_merge`, and the next memtable.
+    /// Flushes what could end a stall: sealed memtables, even if they are fewer than
+    /// `min_write_buffer_number_to_merge`, or else the oldest memtable, even if it is small. Begins
+    /// one flush at a time. Returns whether a flush is due or running in this database.
     fn relieve_memory(
         &self,
         leadership: &Leadership<'_>,
         manager: &WriteBufferManager,
-    ) -> Result<()> {
-        if self.flushes.running() > 0 {
-            return Ok(());
-        }
+    ) -> Result<bool> {
         let families = self.context.shared.family_set();
         if families.iter().filter(|family| self.flushes.request(family)).count() > 0 {
             self.flushes.flush_soon();
+            return Ok(true);
         }
-        self.flush_for_memory(leadership, manager)
+        Ok(self.flushes.running() > 0 || self.flush_oldest(leadership, manager)?)
     }
 }

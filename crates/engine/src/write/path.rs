@@ -18,8 +18,8 @@ use crate::write::WriteOptions;
 use crate::write::memtables::Flush;
 use crate::write::queue::{Leadership, Queue};
 
-/// Maximum time that a stopped write waits if only a manual compaction can resume writes. After
-/// this time the write fails.
+/// Maximum time that a stopped write waits if the database itself cannot resume writes: only a
+/// manual compaction can, or memory that somebody else gives back. After this time the write fails.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The write path of a database. Its methods are in

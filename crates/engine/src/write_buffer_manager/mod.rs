@@ -33,15 +33,20 @@ use stall::Stalls;
 /// A limit of the memory of memtables, for any number of databases. Any thread may use it.
 ///
 /// - As the memory of the memtables that accept writes comes near the limit, each database flushes
-///   its oldest memtable with its next write: from 7/8 of the limit on, or from half of it on if
-///   all memtables together have reached the limit.
-/// - If stalls are allowed, writes wait while all memtables together have reached the limit.
+///   its oldest memtable with its next write, or within about a second if nobody writes to it: from
+///   7/8 of the limit on, or from half of it on if all memtables together have reached the limit.
+/// - If stalls are allowed, writes wait while all memtables together have reached the limit. As
+///   long as they wait, every database flushes its memtables, one after the other. If no database
+///   has anything left to flush, the writes fail with
+///   [`ErrorKind::Busy`](crate::ErrorKind::Busy) after 10 seconds.
 /// - If it has a cache, the memory also counts against the capacity of the cache, in steps of 256
 ///   KiB.
 ///
 /// The memory of a memtable counts until it is freed. A memtable that was flushed stays in memory
 /// while an iterator uses it. A database that is closed keeps its memtables for reads, and cannot
-/// flush them, until its last handle is dropped.
+/// flush them, until its last handle is dropped. The same holds for a database that is open for
+/// reading, and for a column family that was dropped. The closer such memory is to the limit, the
+/// smaller are the tables that flushes write.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -73,8 +78,20 @@ pub struct WriteBufferManager {
     used: AtomicUsize,
     /// Memory of the memtables that accept writes, in bytes.
     active: AtomicUsize,
+    /// Number of flushes that run, of all databases.
+    running_flushes: AtomicUsize,
     cache: Option<CacheCharge>,
     stalls: Stalls,
+}
+
+/// A running flush, until this value is dropped.
+#[derive(Debug)]
+pub(crate) struct RunningFlush<'m>(&'m WriteBufferManager);
+
+impl Drop for RunningFlush<'_> {
+    fn drop(&mut self) {
+        self.0.running_flushes.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl WriteBufferManager {
@@ -97,6 +114,7 @@ impl WriteBufferManager {
             allow_stall: AtomicBool::new(allow_stall),
             used: AtomicUsize::new(0),
             active: AtomicUsize::new(0),
+            running_flushes: AtomicUsize::new(0),
             cache,
             stalls: Stalls::default(),
         }
@@ -188,6 +206,17 @@ impl WriteBufferManager {
         if self.should_flush() || self.should_stall() {
             self.is_near_limit.store(true, Ordering::SeqCst);
         }
+    }
+
+    /// Notes that a flush runs in one of the databases, until the result is dropped.
+    pub(crate) fn begin_flush(&self) -> RunningFlush<'_> {
+        self.running_flushes.fetch_add(1, Ordering::SeqCst);
+        RunningFlush(self)
+    }
+
+    /// Whether a flush runs in any of the databases.
+    pub(crate) fn is_flushing(&self) -> bool {
+        self.running_flushes.load(Ordering::SeqCst) > 0
     }
 
     /// Begins a stall of a writer.

@@ -13,7 +13,7 @@ use tailwater::{
 use tailwater_io::sim::SimStorage;
 
 use crate::gate::{Call, Gate, Opening};
-use crate::support::{default_family, eventually, failure, property, put, returns, simulated};
+use crate::support::{default_family, eventually, failure, log, property, put, returns, simulated};
 
 const KIB: usize = 1 << 10;
 
@@ -228,6 +228,118 @@ fn the_memory_of_an_idle_database_is_flushed() {
         written.expect("a put");
         assert_eq!(tables(&idle, &default_family(&idle)), 1, "{text}");
     }
+}
+
+/// In RocksDB, the others would flush tiny memtables until somebody writes to the idle database.
+#[test]
+fn an_idle_database_flushes_before_the_limit() {
+    let manager = Arc::new(WriteBufferManager::new(1 << 20, false));
+    let idle = open_with_threads("/idle", &manager, "");
+    let busy = open_with_threads("/busy", &manager, "");
+    put_at_once(&idle, 950 * KIB);
+    eventually("the idle database flushes", || tables(&idle, &default_family(&idle)) == 1);
+    eventually("its memtable is freed", || manager.memory_usage() < 100 * KIB);
+    (0..100).for_each(|key| put_into(&busy, &default_family(&busy), key, 100));
+    assert_eq!(tables(&busy, &default_family(&busy)), 0);
+}
+
+/// Memory that no flush gives back.
+type Pinned = Box<dyn std::any::Any>;
+
+/// Fills memtables of `db`, or of another database with the same manager, that no flush frees.
+type Pin = fn(&Db, &Arc<WriteBufferManager>) -> Pinned;
+
+fn pin_by_an_iterator(db: &Db, _: &Arc<WriteBufferManager>) -> Pinned {
+    put_at_once(db, 300 * KIB);
+    let iterator = db.raw_iterator_cf_opt(&default_family(db), &ReadOptions::default());
+    db.flush_all().expect("a flush");
+    Box::new(iterator.expect("an iterator"))
+}
+
+/// The ways to pin memory, with their names.
+const PINS: [(&str, Pin); 4] = [
+    ("an iterator", pin_by_an_iterator),
+    ("a closed database", |_, manager| {
+        let closed = open_with_threads("/closed", manager, "");
+        put_at_once(&closed, 300 * KIB);
+        closed.close().expect("closed");
+        Box::new(closed)
+    }),
+    ("a dropped column family", |db, _| {
+        let family = db.create_cf("dropped", &default_family(db).options()).expect("a family");
+        (0..300).for_each(|key| put_into(db, &family, key, 1000));
+        db.drop_cf(&family).expect("dropped");
+        Box::new(family)
+    }),
+    ("a database that is open for reading", |_, manager| {
+        let disk = SimStorage::new(1);
+        let none = Arc::new(WriteBufferManager::new(0, false));
+        put_at_once(&open(&disk, &none, ""), 300 * KIB);
+        let options = options(&disk, manager, "");
+        Box::new(Db::open_read_only("/db", &options).expect("the database"))
+    }),
+];
+
+/// Regression test: these stalls lasted forever, because less than half of the memory was that of
+/// memtables that accept writes.
+#[test]
+fn small_memtables_are_flushed_if_most_of_the_memory_is_pinned() {
+    for (name, pin) in PINS {
+        let manager = Arc::new(WriteBufferManager::new(1 << 30, true));
+        let db = open_with_threads("/db", &manager, "disable_auto_compactions=true");
+        let pinned = pin(&db, &manager);
+        let before = manager.memory_usage();
+        assert!(before > 300 * KIB, "{name}: {before} bytes are pinned");
+        manager.set_buffer_size(before + 100 * KIB);
+        let writing = db.clone();
+        returns(name, move || {
+            (0..300).for_each(|key| put_into(&writing, &default_family(&writing), key, 1000));
+        });
+        assert!(stops(&db) > 0 && tables(&db, &default_family(&db)) > 1, "{name}");
+        drop(pinned);
+    }
+}
+
+/// Regression test: these stalls lasted forever, and so did the other calls.
+#[test]
+fn a_stall_that_no_flush_can_end_refuses_writes_and_lets_other_calls_go_on() {
+    thread::scope(|scope| {
+        scope.spawn(|| stall_until_writes_are_refused(false));
+        scope.spawn(|| stall_until_writes_are_refused(true));
+    });
+}
+
+/// `inline` says whether background work is done by the calling threads.
+fn stall_until_writes_are_refused(inline: bool) {
+    let manager = Arc::new(WriteBufferManager::new(1 << 30, true));
+    let disk = SimStorage::new(1);
+    let mut options = options(&disk, &manager, "");
+    options.set_inline_background(inline);
+    let db = Db::open("/db", &options).expect("a database");
+    let other = db.create_cf("other", &default_family(&db).options()).expect("a family");
+    let pinned = pin_by_an_iterator(&db, &manager);
+    manager.set_buffer_size(200 * KIB);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| put(&db, "a", "1"));
+        eventually("the write stalls", || stops(&db) == 1);
+        let waiting: Vec<_> = (0..3).map(|_| scope.spawn(|| put(&db, "b", "1"))).collect();
+        let flushed = scope.spawn(|| db.flush_all());
+        let dropped = scope.spawn(|| db.drop_cf(&other));
+        let created = scope.spawn(|| db.create_cf("more", &other.options()));
+        let (kind, text) = failure(first.join().expect("no panic"));
+        assert_eq!(kind, ErrorKind::Busy, "{text}");
+        assert!(text.contains("writes are stalled: memtables use "), "{text}");
+        for write in waiting {
+            assert_eq!(failure(write.join().expect("no panic")).0, ErrorKind::Busy);
+        }
+        flushed.join().expect("no panic").expect("a flush");
+        dropped.join().expect("no panic").expect("dropped");
+        created.join().expect("no panic").expect("a family");
+    });
+    assert_eq!(log(&disk, "/db").matches("nothing is left to flush").count(), 1);
+    drop(pinned);
+    put(&db, "a", "1").expect("the memory is freed");
+    assert_eq!(db.get("b").expect("a get"), None, "a refused write");
 }
 
 /// A stalled database flushes one family after the other, until the memory is below the limit.

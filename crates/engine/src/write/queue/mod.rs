@@ -212,16 +212,31 @@ impl Leadership<'_> {
     /// dropped. For a leader that has to wait because writes are stalled.
     pub(crate) fn refuse_impatient(&self, error: Error) -> Refusing<'_> {
         let mut waiting = lock(&self.queue.waiting);
-        let all = std::mem::take(&mut waiting.requests).into_iter();
-        let (impatient, patient): (Vec<_>, Vec<_>) = all.partition(|request| request.no_slowdown);
-        waiting.requests = patient.into();
         waiting.refusal = Some(error.clone());
+        self.refuse_waiting(waiting, &error, |request| request.no_slowdown);
+        Refusing { queue: self.queue }
+    }
+
+    /// Refuses all waiting writes. Whoever waits to lead goes on waiting. For a leader that has
+    /// waited in vain for the end of a stall.
+    pub(crate) fn refuse_writes(&self, error: &Error) {
+        self.refuse_waiting(lock(&self.queue.waiting), error, |request| request.operations > 0);
+    }
+
+    fn refuse_waiting(
+        &self,
+        mut waiting: MutexGuard<'_, Waiting>,
+        error: &Error,
+        is_refused: impl Fn(&Request) -> bool,
+    ) {
+        let all = std::mem::take(&mut waiting.requests).into_iter();
+        let (refused, kept): (Vec<_>, Vec<_>) = all.partition(|request| is_refused(request));
+        waiting.requests = kept.into();
         self.queue.note_departures(&waiting);
         drop(waiting);
-        for request in impatient {
+        for request in refused {
             request.finish(Err(error.clone()));
         }
-        Refusing { queue: self.queue }
     }
 
     /// Reports the result to the members of a group, and lets the next request lead.

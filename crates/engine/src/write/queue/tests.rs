@@ -282,6 +282,23 @@ fn no_slowdown_requests_are_refused_during_a_stall() {
     assert!(queue.try_lead().is_some());
 }
 
+#[test]
+fn a_leader_that_gives_up_refuses_waiting_writes_but_no_request_to_lead() {
+    let queue = &Queue::default();
+    thread::scope(|scope| {
+        let leadership = queue.try_lead().unwrap();
+        let (write, alone): (MakeRequest, MakeRequest) =
+            (|| request(1, LOGGED), || request(0, UNLOGGED));
+        let threads = enqueue(scope, queue, [write, alone, impatient, alone, write]);
+        leadership.refuse_writes(&Error::new(ErrorKind::Busy, ""));
+        assert_eq!(waiting(queue), 2);
+        drop(leadership);
+        let refused = Outcome::Failed(ErrorKind::Busy);
+        assert_eq!(outcomes(threads), [refused, Outcome::Led, refused, Outcome::Led, refused]);
+    });
+    assert!(queue.try_lead().is_some());
+}
+
 /// The part of a database that the queue protects: only leaders and the members of their groups
 /// write to it.
 #[derive(Default)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::BlockCache;
 use crate::cache::Reservation;
 
-/// Size of the parts, in bytes, in which growing memory is charged. Same as in RocksDB.
-const PART: usize = 256 << 10;
+/// Size of the steps in which memory is charged, in bytes: that of a dummy entry in RocksDB.
+const STEP: usize = 256 << 10;
 
 /// The uses of memory that are charged to the block cache of a column family, each with that cache.
 /// By default, none is. The option is `cache_usage_options`.
@@ -20,34 +20,65 @@ pub(crate) struct CacheCharges {
     pub(crate) files: Option<Arc<BlockCache>>,
 }
 
-/// Memory that grows and is charged to a cache in parts, until this value is dropped. Parts that do
-/// not fit under a strict capacity limit are not charged.
+/// Memory outside a cache that is charged to it in steps of [`STEP`], until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct GrowingCharge {
+pub(crate) struct SteppedCharge {
     cache: Arc<BlockCache>,
-    parts: Vec<Reservation>,
-    /// Size of all parts, charged or not.
-    bytes: usize,
+    /// `None` until memory is charged.
+    charged: Option<Reservation>,
 }
 
-impl GrowingCharge {
+impl SteppedCharge {
     pub(crate) fn new(cache: Arc<BlockCache>) -> Self {
-        Self { cache, parts: Vec::new(), bytes: 0 }
+        Self { cache, charged: None }
     }
 
-    /// Charges more parts if the memory has grown by at least half a part since the last one. Takes
-    /// no lock, because it may be called by a thread of low priority.
+    /// Returns the number of bytes that are charged.
+    #[inline]
+    pub(crate) fn bytes(&self) -> usize {
+        self.charged.as_ref().map_or(0, Reservation::bytes)
+    }
+
+    /// Charges more if memory of `bytes` exceeds what is charged by at least half a step. Takes no
+    /// lock, because it may be called by a thread of low priority. What does not fit under a strict
+    /// capacity limit is not charged; the next call tries again.
     #[inline]
     pub(crate) fn grow_to(&mut self, bytes: usize) {
-        if bytes >= self.bytes + PART / 2 {
-            self.add((bytes - self.bytes).next_multiple_of(PART));
+        if bytes >= self.bytes() + STEP / 2 {
+            self.grow_by((bytes - self.bytes()).next_multiple_of(STEP));
         }
     }
 
-    /// Charges `bytes` in addition.
     #[cold]
-    pub(crate) fn add(&mut self, bytes: usize) {
-        self.bytes += bytes;
-        self.parts.extend(self.cache.blocks.charge_without_lock(bytes));
+    fn grow_by(&mut self, bytes: usize) {
+        if let Some(more) = self.cache.blocks.charge_without_lock(bytes) {
+            self.add(more);
+        }
+    }
+
+    /// Charges memory of `bytes`, evicting blocks if needed. If the cache cannot free enough,
+    /// charges less; the next call tries again.
+    ///
+    /// The charge is lowered only when less than 3/4 of it is used: memory that grows again would
+    /// have to evict blocks. Source: `CacheReservationManagerImpl` in
+    /// `cache/cache_reservation_manager.cc`.
+    pub(crate) fn set_to(&mut self, bytes: usize) {
+        while self.bytes() < bytes
+            && let Some(more) = self.cache.blocks.reserve(STEP)
+        {
+            self.add(more);
+        }
+        if let Some(charged) = &mut self.charged
+            && bytes < charged.bytes() / 4 * 3
+        {
+            charged.shrink_to(bytes.next_multiple_of(STEP));
+        }
+    }
+
+    fn add(&mut self, more: Reservation) {
+        match &mut self.charged {
+            Some(charged) => charged.absorb(more),
+            None => self.charged = Some(more),
+        }
     }
 }

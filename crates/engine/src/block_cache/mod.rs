@@ -6,7 +6,7 @@ mod charges;
 mod sizing;
 
 pub(crate) use block::{Block, BlockBytes, BlockKind, BlockRef};
-pub(crate) use charges::{CacheCharges, GrowingCharge};
+pub(crate) use charges::{CacheCharges, SteppedCharge};
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -14,7 +14,7 @@ use std::sync::{Arc, Weak};
 use tailwater_io::kernel::{Memory, System};
 
 use self::sizing::Tuner;
-use crate::cache::{AutoSizes, Cache, Key, Priority, Reservation, SLOT_MIN, Slabs};
+use crate::cache::{AutoSizes, Cache, Key, Priority, SLOT_MIN, Slabs};
 
 /// Memory limit per shard of a self-sizing cache, in bytes.
 const SHARD_BYTES: u64 = 16 << 20;
@@ -199,12 +199,6 @@ impl BlockCache {
         self.staged_bytes.fetch_sub(bytes, Relaxed);
     }
 
-    /// Takes `bytes` of the capacity, until the result is dropped, evicting blocks if needed.
-    /// Returns `None` if too many blocks are in use.
-    pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
-        self.blocks.reserve(bytes)
-    }
-
     /// Returns the cache's capacity, in bytes.
     pub fn capacity(&self) -> usize {
         self.blocks.capacity()
@@ -242,8 +236,8 @@ impl BlockCache {
         self.blocks.entries()
     }
 
-    /// Returns the number of slots of the cache's hash tables. They are enlarged as blocks are
-    /// added, so it is an upper limit of [`BlockCache::occupancy_count`] for now.
+    /// Returns the number of slots of the cache's hash tables, which are enlarged as blocks are
+    /// added. It is never below [`BlockCache::occupancy_count`].
     pub fn table_address_count(&self) -> usize {
         self.blocks.slots()
     }

@@ -1,5 +1,6 @@
 //! The cache's memory budget, and reservations against it.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -114,6 +115,18 @@ impl Reservation {
     /// Returns the number of reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Adds another reservation of the same cache to this one.
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        debug_assert!(Arc::ptr_eq(&self.budget, &other.budget), "reservations of two caches");
+        self.bytes += mem::take(&mut other.bytes);
+    }
+
+    /// Gives back all but `bytes`, which are at most those of the reservation.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        self.budget.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
+        self.bytes = bytes;
     }
 }
 

@@ -15,7 +15,6 @@
 //! - A thread that takes capacity from the cache holds a lock while it evicts blocks. No other lock
 //!   is held while another is taken, and none while storage is accessed.
 
-mod cache_charge;
 mod charge;
 mod stall;
 #[cfg(all(not(loom), test))]
@@ -24,8 +23,9 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::block_cache::BlockCache;
-use cache_charge::CacheCharge;
+use tailwater_io::sync::Mutex;
+
+use crate::block_cache::{BlockCache, SteppedCharge};
 pub(crate) use charge::MemTableCharge;
 pub(crate) use stall::Stalled;
 use stall::Stalls;
@@ -80,7 +80,8 @@ pub struct WriteBufferManager {
     active: AtomicUsize,
     /// Number of flushes that run, of all databases.
     running_flushes: AtomicUsize,
-    cache: Option<CacheCharge>,
+    /// The memory of all memtables, charged to a cache.
+    cache: Option<Mutex<SteppedCharge>>,
     stalls: Stalls,
 }
 
@@ -104,10 +105,10 @@ impl WriteBufferManager {
     /// Like [`WriteBufferManager::new`], and counts the memory against the capacity of `cache`,
     /// even if there is no limit.
     pub fn with_cache(buffer_size: usize, cache: Arc<BlockCache>, allow_stall: bool) -> Self {
-        Self::build(buffer_size, allow_stall, Some(CacheCharge::new(cache)))
+        Self::build(buffer_size, allow_stall, Some(cache))
     }
 
-    fn build(buffer_size: usize, allow_stall: bool, cache: Option<CacheCharge>) -> Self {
+    fn build(buffer_size: usize, allow_stall: bool, cache: Option<Arc<BlockCache>>) -> Self {
         Self {
             is_near_limit: AtomicBool::new(false),
             buffer_size: AtomicUsize::new(buffer_size),
@@ -115,7 +116,7 @@ impl WriteBufferManager {
             used: AtomicUsize::new(0),
             active: AtomicUsize::new(0),
             running_flushes: AtomicUsize::new(0),
-            cache,
+            cache: cache.map(|cache| Mutex::new(SteppedCharge::new(cache))),
             stalls: Stalls::default(),
         }
     }
@@ -151,7 +152,7 @@ impl WriteBufferManager {
     /// 0 without a cache. They are fewer than [`WriteBufferManager::memory_usage`] if the cache has
     /// no room left, because everything in it is in use.
     pub fn dummy_entries_in_cache_usage(&self) -> usize {
-        self.cache.as_ref().map_or(0, CacheCharge::bytes)
+        self.cache.as_ref().map_or(0, |charge| charge.lock().bytes())
     }
 
     /// Changes the limit, in bytes; 0 removes it. Stalls that the new limit does not require end.
@@ -168,7 +169,7 @@ impl WriteBufferManager {
 
     fn limits_changed(&self) {
         self.note_limits();
-        self.stalls.changed();
+        self.stalls.wake();
     }
 
     /// Whether a limit may be reached, so that a write must check [`Self::should_flush`] and
@@ -231,7 +232,7 @@ impl WriteBufferManager {
 
     /// Wakes the writers that stall, so that they check whether they should still wait.
     pub(crate) fn wake(&self) {
-        self.stalls.changed();
+        self.stalls.wake();
     }
 
     /// Adds to the counts the memory that a memtable has allocated.
@@ -251,12 +252,14 @@ impl WriteBufferManager {
     fn shrink(&self, used: usize) {
         self.used.fetch_sub(used, Ordering::SeqCst);
         self.charge_cache();
-        self.stalls.changed();
+        self.stalls.wake();
     }
 
     fn charge_cache(&self) {
-        if let Some(cache) = &self.cache {
-            cache.update(|| self.memory_usage());
+        if let Some(charge) = &self.cache {
+            let mut charge = charge.lock();
+            // Read under the lock, so that the last update is the one that sees the last change.
+            charge.set_to(self.memory_usage());
         }
     }
 }

@@ -39,7 +39,7 @@ impl Stalls {
     /// Wakes all stalled writers, because something has changed. The caller has changed it with
     /// sequentially consistent ordering. So a writer whose stall is not counted yet sees the change
     /// when it checks whether it should stall.
-    pub(super) fn changed(&self) {
+    pub(super) fn wake(&self) {
         if self.count() > 0 {
             *self.changes.lock() += 1;
             self.changed.notify_all();

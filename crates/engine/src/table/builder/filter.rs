@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tailwater_format::filter::BloomBuilder;
 
 use super::Format;
-use crate::block_cache::{BlockCache, GrowingCharge};
+use crate::block_cache::{BlockCache, SteppedCharge};
 use crate::prefix_extractor::PrefixExtractor;
 
 /// Collects the hashes of keys and prefixes, and builds a filter block.
@@ -17,7 +17,7 @@ pub(super) struct FilterBuilder {
     /// Whether the block is built twice and compared, to detect memory or CPU faults.
     checks: bool,
     /// The memory of the hashes and of the filter block, if it is charged to a cache.
-    charge: Option<GrowingCharge>,
+    charge: Option<SteppedCharge>,
 }
 
 impl FilterBuilder {
@@ -35,7 +35,7 @@ impl FilterBuilder {
 
     /// Charges the memory of the filter, until it is finished, to this cache.
     pub(super) fn charge_to(&mut self, cache: Arc<BlockCache>) {
-        self.charge = Some(GrowingCharge::new(cache));
+        self.charge = Some(SteppedCharge::new(cache));
     }
 
     /// Adds a user key, its prefix, or both.
@@ -65,9 +65,9 @@ impl FilterBuilder {
 
     /// Returns the filter block; `None` if building it twice gave different results.
     pub(super) fn finish(mut self) -> Option<Vec<u8>> {
-        let length = self.size_estimate();
+        let bytes = self.num_entries() * size_of::<u64>() + self.size_estimate();
         if let Some(charge) = &mut self.charge {
-            charge.add(length);
+            charge.grow_to(bytes);
         }
         let again = self.checks.then(|| self.bloom.clone().finish());
         let block = self.bloom.finish();

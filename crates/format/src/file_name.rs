@@ -41,7 +41,7 @@ pub enum FileKind {
     Blob(u64),
     /// `000007.sst.trash` or `000007.sst0.trash`: a file that the database no longer needs, renamed
     /// so that it can be removed slowly.
-    Trash(Trash),
+    Trash(TrashName),
     /// `MANIFEST-000007`: the log of version edits.
     Manifest(u64),
     /// `CURRENT`: names the current MANIFEST.
@@ -83,9 +83,9 @@ pub enum FileKind {
     Staging,
 }
 
-/// What a trash file was before it was renamed.
+/// The name of a trash file: what the file was before it was renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Trash {
+pub struct TrashName {
     /// The kind of the file.
     pub of: TrashOf,
     /// The number in the file's name.
@@ -107,16 +107,13 @@ pub enum TrashOf {
     Blob,
 }
 
-impl Trash {
+impl TrashName {
     /// Parses a name without its extension `.trash`: `000007.sst` or `000007.sst0`.
     fn parse(name: &str) -> Option<Self> {
         let whole = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
         let conflict = name.strip_prefix(whole)?;
         let conflict = if conflict.is_empty() { None } else { Some(parse_number(conflict)?) };
-        match FileKind::parse_numbered(whole)?.trash(conflict)? {
-            FileKind::Trash(trash) => Some(trash),
-            _ => None,
-        }
+        FileKind::parse_numbered(whole)?.trash(conflict)
     }
 
     /// Returns the file before it was renamed.
@@ -130,10 +127,18 @@ impl Trash {
     }
 }
 
+impl fmt::Display for TrashName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.origin().fmt(f)?;
+        self.conflict.map_or(Ok(()), |conflict| conflict.fmt(f))?;
+        f.write_str(TRASH_EXTENSION)
+    }
+}
+
 impl FileKind {
-    /// Returns the trash file to which a file of this kind is renamed; `None` if files of this kind
-    /// are not removed slowly. With `conflict`, the name differs from the usual one.
-    pub fn trash(self, conflict: Option<u64>) -> Option<Self> {
+    /// Returns the name as trash of a file of this kind; `None` if files of this kind are not
+    /// removed slowly. With `conflict`, the name differs from the usual one.
+    pub fn trash(self, conflict: Option<u64>) -> Option<TrashName> {
         let (of, number) = match self {
             Self::Wal(number) => (TrashOf::Wal, number),
             Self::Table(number) => (TrashOf::Table, number),
@@ -141,7 +146,7 @@ impl FileKind {
             Self::Blob(number) => (TrashOf::Blob, number),
             _ => return None,
         };
-        Some(Self::Trash(Trash { of, number, conflict }))
+        Some(TrashName { of, number, conflict })
     }
 
     /// Returns the kind of the file with this name; `None` for a name that the database does not
@@ -186,7 +191,7 @@ impl FileKind {
             | Self::Table(number)
             | Self::LevelDbTable(number)
             | Self::Blob(number)
-            | Self::Trash(Trash { number, .. })
+            | Self::Trash(TrashName { number, .. })
             | Self::Manifest(number)
             | Self::Options(number)
             | Self::TemporaryOptions(number)
@@ -235,7 +240,7 @@ impl FileKind {
             return Some(Self::ArchivedWal(parse_number(archived.strip_suffix(".log")?)?));
         }
         if let Some(name) = name.strip_suffix(TRASH_EXTENSION) {
-            return Trash::parse(name).map(Self::Trash);
+            return TrashName::parse(name).map(Self::Trash);
         }
         let (digits, extension) = name.split_once('.')?;
         let number = parse_number(digits)?;
@@ -258,11 +263,7 @@ impl fmt::Display for FileKind {
             Self::Table(number) => write!(f, "{number:06}.sst"),
             Self::LevelDbTable(number) => write!(f, "{number:06}.ldb"),
             Self::Blob(number) => write!(f, "{number:06}.blob"),
-            Self::Trash(trash) => {
-                write!(f, "{}", trash.origin())?;
-                trash.conflict.map_or(Ok(()), |conflict| write!(f, "{conflict}"))?;
-                f.write_str(TRASH_EXTENSION)
-            }
+            Self::Trash(trash) => trash.fmt(f),
             Self::Manifest(number) => write!(f, "MANIFEST-{number:06}"),
             Self::Current => f.write_str("CURRENT"),
             Self::Options(number) => write!(f, "OPTIONS-{number:06}"),
@@ -338,7 +339,7 @@ mod tests {
     use super::*;
 
     const fn trash(of: TrashOf, number: u64) -> FileKind {
-        FileKind::Trash(Trash { of, number, conflict: None })
+        FileKind::Trash(TrashName { of, number, conflict: None })
     }
 
     /// Names that RocksDB writes, and their kinds.
@@ -387,8 +388,8 @@ mod tests {
         for kind in [FileKind::Wal(7), FileKind::LevelDbTable(7), FileKind::Blob(7)] {
             for conflict in [None, Some(0), Some(12)] {
                 let trash = kind.trash(conflict).expect("it is removed slowly");
-                assert_eq!(FileKind::parse(&trash.to_string()), Some(trash));
-                assert!(matches!(trash, FileKind::Trash(trash) if trash.origin() == kind));
+                assert_eq!(FileKind::parse(&trash.to_string()), Some(FileKind::Trash(trash)));
+                assert_eq!(trash.origin(), kind);
             }
         }
         let second = FileKind::Table(7).trash(Some(1)).map(|trash| trash.to_string());

@@ -13,11 +13,11 @@
 //!
 //! A crash between these steps is safe: destroying the database again completes the removal.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::file_name::{ARCHIVE_DIRECTORY, FileKind};
-use tailwater_io::Storage;
+use tailwater_io::{DirectoryEntry, Storage};
 
 use crate::db::Db;
 use crate::directory::{
@@ -74,24 +74,20 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     outside.iter().try_for_each(|directory| locks.add(storage, directory))?;
     remove_if_there(storage, &home.path.join(FileKind::Current.to_string()))?;
     storage.sync_directory(&home.path)?;
-    let manager = options.sst_file_manager().cloned();
-    let files = TrackedFiles::new(Arc::clone(options.storage())).managed_by(
-        manager,
-        options.has_logs_with_tables(&home.path),
-        options.inline_background(),
-    );
+    let files = options.tracked_files(options.storage(), &home.path);
     for directory in outside {
         destroy_outside(&files, &home, directory)?;
     }
     for below in [LOST, ARCHIVE_DIRECTORY] {
         remove_old_logs(storage, &home.path.join(below))?;
     }
-    remove_files(storage, &home.path, |kind| !goes_last(kind), |path| files.remove_unlinked(path))?;
-    files.wait_for_empty_trash()?;
+    files.remove_destroyed(list_files(storage, &home.path, |kind| !goes_last(kind))?)?;
     // The files that identify the database are only removed when the removal of all other files is
     // durable.
     storage.sync_directory(&home.path)?;
-    remove_files(storage, &home.path, |kind| kind != FileKind::Lock, |path| storage.remove(path))?;
+    for path in list_files(storage, &home.path, |kind| kind != FileKind::Lock)? {
+        storage.remove(&path)?;
+    }
     remove_if_there(storage, &lock_path)?;
     storage.sync_directory(&home.path)?;
     remove_directory(storage, &home.path)?;
@@ -199,13 +195,8 @@ fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a O
 /// empty.
 fn destroy_outside(files: &TrackedFiles, home: &Home, directory: &OutsideDirectory) -> Result<()> {
     let storage = &**files.storage();
-    for kind in directory.claimable() {
-        match files.remove_unlinked(&directory.path.join(kind.to_string())) {
-            Err(error) if !error.is_not_found() => return Err(error.into()),
-            _ => {}
-        }
-    }
-    files.wait_for_empty_trash()?;
+    let path = |kind: FileKind| directory.path.join(kind.to_string());
+    files.remove_destroyed(directory.claimable().map(path))?;
     if directory.options.contains(&"wal_dir") {
         remove_old_logs(storage, &directory.path.join(ARCHIVE_DIRECTORY))?;
     }
@@ -228,32 +219,31 @@ fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
         Err(error) if error.is_not_found() => return Ok(()),
         Err(error) => return Err(error.into()),
     }
-    let is_log = |kind| matches!(kind, FileKind::Wal(_));
-    remove_files(storage, directory, is_log, |path| storage.remove(path))?;
+    for log in list_files(storage, directory, |kind| matches!(kind, FileKind::Wal(_)))? {
+        storage.remove(&log)?;
+    }
     // Fails if the directory has other contents; it is then kept.
     let _ = storage.remove_directory(directory);
     Ok(())
 }
 
-/// Removes, with `remove`, the files in `directory` for whose kind `is_doomed` returns true. The
-/// kind is derived from the file name.
-fn remove_files(
+/// Returns the paths of the files in `directory` for whose kind `is_doomed` returns true. The kind
+/// is derived from the file name.
+fn list_files(
     storage: &dyn Storage,
     directory: &Path,
     is_doomed: impl Fn(FileKind) -> bool,
-    remove: impl Fn(&Path) -> tailwater_io::Result<()>,
-) -> Result<()> {
+) -> Result<Vec<PathBuf>> {
     let entries = match storage.list(directory) {
         Ok(entries) => entries,
-        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) if error.is_not_found() => return Ok(Vec::new()),
         Err(error) => return Err(error.into()),
     };
-    for entry in entries.into_iter().filter(|entry| !entry.is_directory) {
-        if FileKind::parse(&entry.name).is_some_and(&is_doomed) {
-            remove(&directory.join(&entry.name))?;
-        }
-    }
-    Ok(())
+    let is_doomed = |entry: &DirectoryEntry| {
+        !entry.is_directory && FileKind::parse(&entry.name).is_some_and(&is_doomed)
+    };
+    let doomed = entries.into_iter().filter(is_doomed);
+    Ok(doomed.map(|entry| directory.join(entry.name)).collect())
 }
 
 fn remove_if_there(storage: &dyn Storage, path: &Path) -> Result<()> {

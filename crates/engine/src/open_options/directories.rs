@@ -1,10 +1,12 @@
 //! Derives the directories of a database from its options.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
-use tailwater_io::FileIdentity;
+use tailwater_io::{FileIdentity, Storage};
 
 use crate::error::Result;
+use crate::sst_file_manager::TrackedFiles;
 
 use super::OpenOptions;
 
@@ -95,11 +97,18 @@ impl OpenOptions {
         directories.into_iter().next().unwrap_or_else(|| home.to_owned())
     }
 
-    /// Whether the WAL files are in the first directory of the database's tables.
-    pub(crate) fn has_logs_with_tables(&self, home: &Path) -> bool {
+    /// Returns the files of a database on `storage`, which the manager in the options tracks. Logs
+    /// are removed slowly, too, if they are in the first directory of the tables.
+    pub(crate) fn tracked_files(&self, storage: &Arc<dyn Storage>, home: &Path) -> TrackedFiles {
         let tables = self.database.db_paths.first();
         let tables = tables.map_or_else(|| home.to_owned(), |path| self.resolved(&path.path));
-        self.wal_directory(home) == tables
+        let slow_logs = self.wal_directory(home) == tables;
+        let manager = self.sst_file_manager.clone();
+        TrackedFiles::new(Arc::clone(storage)).managed_by(
+            manager,
+            slow_logs,
+            self.inline_background,
+        )
     }
 
     /// Returns the directory of the WAL files.

@@ -166,10 +166,8 @@ impl LogsReplayed {
     /// Returns the database's files, which the manager in the options tracks from now on.
     fn tracked_files(&self, info_log: &Arc<InfoLog>) -> TrackedFiles {
         let options = &self.options;
-        let manager = options.sst_file_manager().cloned();
-        let slow_logs = options.has_logs_with_tables(&self.home);
-        let files = TrackedFiles::new(Arc::clone(&self.storage))
-            .managed_by(manager, slow_logs, options.inline_background())
+        let files = options
+            .tracked_files(&self.storage, &self.home)
             .reported_to(options.statistics().cloned(), info_log);
         for family in self.families().filter(|_| files.is_managed()) {
             let (source, readers) = (family.super_version(), family.readers());

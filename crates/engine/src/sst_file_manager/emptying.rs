@@ -6,9 +6,9 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use tailwater_format::file_name::FileKind;
-use tailwater_io::{Error, Result, Storage, thread};
+use tailwater_io::{Result, Storage, thread};
 
-use super::trash::{RemovedPart, Trash, TrashFile};
+use super::trash::{RemovedPart, TrashFile, TrashQueue};
 use super::{Shared, SstFileManager};
 use crate::stats::Ticker;
 
@@ -50,13 +50,13 @@ impl SstFileManager {
     pub(super) fn remove_slowly(&self, file: TrashFile, is_inline: bool) {
         self.shared.trash.lock().push(file);
         self.shared.changed.notify_all();
-        if is_inline || !self.is_emptying() {
-            self.shared.empty_here();
+        if is_inline || !self.start_emptying() {
+            while self.shared.step(|trash, _| trash) {}
         }
     }
 
     /// Starts the thread, unless it runs. Returns whether it runs then.
-    fn is_emptying(&self) -> bool {
+    fn start_emptying(&self) -> bool {
         let mut emptying = self.emptying.lock();
         if emptying.is_none() {
             let shared = Arc::clone(&self.shared);
@@ -65,14 +65,10 @@ impl SstFileManager {
         emptying.is_some()
     }
 
-    /// Waits until the trash of one opening of a database is removed.
-    ///
-    /// # Errors
-    /// The last error of a removal.
-    pub(super) fn wait_for_empty_trash_of(&self, opening: u64) -> Result<()> {
+    /// Waits until the trash of one opening of a database is removed or given up.
+    pub(super) fn wait_for_empty_trash_of(&self, opening: u64) {
         let trash = self.shared.trash.lock();
-        let mut trash = self.shared.changed.wait_while(trash, |it| !it.is_empty_of(opening));
-        trash.take_failure(opening).map_or(Ok(()), Err)
+        drop(self.shared.changed.wait_while(trash, |trash| !trash.is_empty_of(opening)));
     }
 }
 
@@ -93,8 +89,7 @@ impl Shared {
     /// Renames a file to a trash file, and returns its path. A trash file keeps its name.
     pub(super) fn mark_as_trash(&self, storage: &dyn Storage, path: &Path) -> Result<PathBuf> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let kind = name.as_deref().and_then(FileKind::parse);
-        let Some(kind) = kind.filter(|kind| !matches!(kind, FileKind::Trash(_))) else {
+        let Some(kind) = name.as_deref().and_then(FileKind::parse) else {
             return Ok(path.to_owned());
         };
         let _naming = self.naming.lock();
@@ -115,45 +110,32 @@ impl Shared {
 
     /// Removes trash, whenever there is any, until the manager is dropped.
     fn keep_empty(&self) {
-        let mut trash = self.trash.lock();
         loop {
-            let waits = |trash: &mut Trash| !trash.has_next() && !trash.is_closed();
-            trash = self.changed.wait_while(trash, waits);
-            if trash.is_closed() {
+            let waits = |trash: &mut TrashQueue| !trash.has_next() && !trash.is_closed();
+            if self.changed.wait_while(self.trash.lock(), waits).is_closed() {
                 return;
             }
-            trash = self.empty_at_rate(trash);
+            self.empty_at_rate();
         }
     }
 
     /// Removes trash at the deletion rate, until there is none or the manager is dropped. A new
     /// rate takes effect at once.
-    fn empty_at_rate<'t>(&'t self, mut trash: MutexGuard<'t, Trash>) -> MutexGuard<'t, Trash> {
+    fn empty_at_rate(&self) {
         let mut pace = Pace::begin(self.delete_rate.load(Relaxed), self.clock.monotonic_ns());
-        while !trash.is_closed() {
-            let Some(mut file) = trash.take() else { break };
-            drop(trash);
-            let (part, failure) = self.remove_part(&file);
-            trash = self.trash.lock();
-            trash.count_removed(&mut file, part.bytes);
-            pace.add(part.bytes);
-            trash = self.pause(trash, &mut pace);
-            if part.is_last {
-                trash.end(&file, failure);
-                self.changed.notify_all();
-            } else {
-                trash.put_back(file);
-            }
-        }
-        trash
+        let mut pause = |trash, removed| {
+            pace.add(removed);
+            self.pause(trash, &mut pace)
+        };
+        while self.step(&mut pause) {}
     }
 
     /// Waits until more may be removed.
     fn pause<'t>(
         &'t self,
-        mut trash: MutexGuard<'t, Trash>,
+        mut trash: MutexGuard<'t, TrashQueue>,
         pace: &mut Pace,
-    ) -> MutexGuard<'t, Trash> {
+    ) -> MutexGuard<'t, TrashQueue> {
         loop {
             let now_ns = self.clock.monotonic_ns();
             let rate = self.delete_rate.load(Relaxed);
@@ -168,48 +150,44 @@ impl Shared {
         }
     }
 
-    /// Removes all trash that no other thread is removing, in the calling thread and without
-    /// pauses.
-    pub(super) fn empty_here(&self) {
-        loop {
-            let Some(mut file) = self.trash.lock().take() else { return };
-            let (part, failure) = self.remove_part(&file);
-            let mut trash = self.trash.lock();
-            trash.count_removed(&mut file, part.bytes);
-            if part.is_last {
-                trash.end(&file, failure);
-                self.changed.notify_all();
-            } else {
-                trash.put_back(file);
-            }
+    /// Removes a part of the next file. `pause` gets the number of bytes that were removed; the
+    /// file stays in the trash until it returns. Returns false if no file is left, or if the
+    /// manager was dropped.
+    fn step<'t>(
+        &'t self,
+        pause: impl FnOnce(MutexGuard<'t, TrashQueue>, u64) -> MutexGuard<'t, TrashQueue>,
+    ) -> bool {
+        let Some(mut file) = self.trash.lock().take() else { return false };
+        let part = self.remove_part(&file);
+        let mut trash = self.trash.lock();
+        trash.count_removed(&mut file, part.bytes);
+        trash = pause(trash, part.bytes);
+        if part.is_last {
+            trash.end(&file);
+            self.changed.notify_all();
+        } else {
+            trash.put_back(file);
         }
+        true
     }
 
-    /// Removes a part of a file. If that fails, and not because the file does not exist, the error
-    /// is returned, too. The file is then given up and no longer counts; the next opening of its
-    /// database finds it again.
-    fn remove_part(&self, file: &TrashFile) -> (RemovedPart, Option<Error>) {
+    /// Removes a part of a file. If that fails, the file is given up and no longer counts; the next
+    /// opening of its database finds it again.
+    fn remove_part(&self, file: &TrashFile) -> RemovedPart {
         let removed = file.remove_part(self.bytes_max_delete_chunk.load(Relaxed));
-        let (part, failure) = match removed {
-            Ok(part) => (part, None),
-            Err(error) => (RemovedPart { bytes: 0, is_last: true }, Some(error)),
-        };
+        let part = *removed.as_ref().unwrap_or(&RemovedPart { bytes: 0, is_last: true });
         if part.is_last {
             self.space.lock().untrack(&file.path);
         }
-        match failure.filter(|error| !error.is_not_found()) {
-            Some(error) => {
-                if let Some(info_log) = file.info_log.upgrade() {
+        match removed {
+            Err(error) if !error.is_not_found() => {
+                if let Some(info_log) = file.owner.info_log.upgrade() {
                     info_log.error(format_args!("cannot remove a trash file: {error}"));
                 }
-                (part, Some(error))
             }
-            None => {
-                if let Some(statistics) = file.statistics.as_ref().filter(|_| part.is_last) {
-                    statistics.add(Ticker::FilesDeletedFromTrashQueue, 1);
-                }
-                (part, None)
-            }
+            _ if part.is_last => file.owner.count(Ticker::FilesDeletedFromTrashQueue),
+            _ => {}
         }
+        part
     }
 }

@@ -59,7 +59,7 @@ use tailwater_io::thread::Thread;
 
 use space::Space;
 pub(crate) use tracked_files::TrackedFiles;
-use trash::Trash;
+use trash::TrashQueue;
 
 /// Default of [`SstFileManager::set_max_trash_db_ratio`].
 const MAX_TRASH_DB_RATIO: f64 = 0.25;
@@ -107,7 +107,7 @@ pub struct SstFileManager {
 #[derive(Debug)]
 struct Shared {
     space: Mutex<Space>,
-    trash: Mutex<Trash>,
+    trash: Mutex<TrashQueue>,
     /// Notified when the trash, or the rate at which it is removed, changes.
     changed: Condvar,
     /// Held while a trash name is chosen and a file gets it.

@@ -256,23 +256,44 @@ fn a_step_that_fails_is_replaced_by_the_removal_in_one_step() {
     }
 }
 
+/// Returns a plan in which the first `count` removals of trash files fail.
+fn failing_removals(count: u64) -> FaultPlan {
+    let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Remove);
+    let rule = rule.path_containing(".trash");
+    (0..count).fold(FaultPlan::none(), |plan, index| plan.with(rule.clone().at(index)))
+}
+
 #[test]
-fn trash_that_cannot_be_removed_is_reported_and_left_to_the_next_opening() {
+fn trash_that_cannot_be_removed_is_left_to_the_next_opening() {
     let disk = SimStorage::new(1);
     let manager = slow(1 << 40, disk.clock());
     let files = files(&disk, &manager, true);
     let path = create(&disk, "/000001.sst", 500);
     files.added(&path, 500);
-    let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Remove).from(0);
-    disk.set_faults(FaultPlan::none().with(rule));
+    disk.set_faults(failing_removals(1));
     files.remove(&path).unwrap();
-    assert!(files.wait_for_empty_trash().is_err());
     assert_eq!(names(&disk, "/"), ["000001.sst.trash"]);
     assert_eq!((manager.total_size(), manager.total_trash_size()), (0, 0));
-    disk.set_faults(FaultPlan::none());
-    files.wait_for_empty_trash().unwrap();
     files.remove_left_over(Path::new("/000001.sst.trash")).unwrap();
     assert_eq!(names(&disk, "/"), [""; 0]);
+}
+
+#[test]
+fn trash_of_a_destroyed_database_that_cannot_be_removed_slowly_is_removed_at_once() {
+    for is_inline in [false, true] {
+        let disk = SimStorage::new(1);
+        let manager = slow(1 << 40, disk.clock());
+        let files = files(&disk, &manager, is_inline);
+        let path = create(&disk, "/000001.sst", 500);
+        let missing = PathBuf::from("/000002.sst");
+        disk.set_faults(failing_removals(2));
+        assert!(files.remove_destroyed([path, missing]).is_err(), "both attempts fail");
+        assert_eq!(names(&disk, "/"), ["000001.sst.trash"]);
+        disk.set_faults(failing_removals(1));
+        files.remove_destroyed(["/000001.sst.trash".into()]).unwrap();
+        assert_eq!(names(&disk, "/"), [""; 0]);
+        assert_eq!((manager.total_size(), manager.total_trash_size()), (0, 0));
+    }
 }
 
 /// Tests that files of other kinds are removed at once, as are logs in a directory of their own.

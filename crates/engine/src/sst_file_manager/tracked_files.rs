@@ -1,6 +1,6 @@
 //! The files of one database, as its manager knows them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
@@ -8,7 +8,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
 use super::SstFileManager;
-use super::trash::TrashFile;
+use super::trash::{Owner, TrashFile};
 use crate::error::{Error, ErrorKind, Result};
 use crate::stats::{InfoLog, Statistics, Ticker};
 
@@ -19,27 +19,22 @@ const LIMIT_REACHED: &str = "Max allowed space was reached";
 /// and tracked if the options have an [`SstFileManager`].
 #[derive(Debug)]
 pub(crate) struct TrackedFiles {
-    storage: Arc<dyn Storage>,
+    owner: Arc<Owner>,
     manager: Option<Arc<SstFileManager>>,
-    /// Identifies this value among those of its manager.
-    opening: u64,
     /// Whether logs are removed slowly, too.
     slow_logs: bool,
     /// Whether trash is removed by the thread that makes a file trash.
     is_inline: bool,
-    /// The LOG of the database, if there is one.
-    info_log: Weak<InfoLog>,
-    statistics: Option<Arc<Statistics>>,
 }
 
 /// Space for the outputs of a compaction, which is reserved until this value is dropped.
 #[derive(Debug)]
-pub(crate) struct Reservation<'f> {
+pub(crate) struct CompactionSpace<'f> {
     manager: &'f SstFileManager,
     bytes: u64,
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for CompactionSpace<'_> {
     fn drop(&mut self) {
         self.manager.shared.space.lock().release(self.bytes);
     }
@@ -56,15 +51,9 @@ impl TrackedFiles {
     /// Creates the value for a database without a manager, statistics and a LOG.
     pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self {
-            storage,
-            manager: None,
-            opening: NEXT.fetch_add(1, Relaxed),
-            slow_logs: false,
-            is_inline: false,
-            info_log: Weak::new(),
-            statistics: None,
-        }
+        let opening = NEXT.fetch_add(1, Relaxed);
+        let owner = Owner { opening, storage, info_log: Weak::new(), statistics: None };
+        Self { owner: Arc::new(owner), manager: None, slow_logs: false, is_inline: false }
     }
 
     /// Sets the manager. If `slow_logs`, logs are removed slowly, too; if `is_inline`, the thread
@@ -89,13 +78,14 @@ impl TrackedFiles {
         statistics: Option<Arc<Statistics>>,
         info_log: &Arc<InfoLog>,
     ) -> Self {
-        self.statistics = statistics;
-        self.info_log = Arc::downgrade(info_log);
+        let owner = Arc::make_mut(&mut self.owner);
+        owner.statistics = statistics;
+        owner.info_log = Arc::downgrade(info_log);
         self
     }
 
     pub(crate) fn storage(&self) -> &Arc<dyn Storage> {
-        &self.storage
+        &self.owner.storage
     }
 
     /// Whether the database has a manager.
@@ -106,7 +96,7 @@ impl TrackedFiles {
     /// Tracks a table or blob file of `bytes`.
     pub(crate) fn added(&self, path: &Path, bytes: u64) {
         if let Some(manager) = &self.manager {
-            manager.shared.space.lock().track(path, bytes, self.opening);
+            manager.shared.space.lock().track(path, bytes, self.owner.opening);
         }
     }
 
@@ -114,7 +104,7 @@ impl TrackedFiles {
     pub(crate) fn remove(&self, path: &Path) -> tailwater_io::Result<()> {
         match &self.manager {
             Some(manager) if self.is_accounted(path) && manager.shared.removes_slowly() => {
-                self.discard(manager, path)
+                self.discard(manager, path).map(drop)
             }
             _ => self.remove_at_once(path),
         }
@@ -131,36 +121,51 @@ impl TrackedFiles {
             return Ok(());
         }
         if !matches!(kind_of(path), Some(FileKind::Wal(_))) {
-            self.added(path, self.storage.metadata(path)?.length);
+            self.added(path, self.owner.storage.metadata(path)?.length);
         }
         self.remove(path)
     }
 
-    /// Removes a file of a database that is destroyed: slowly, whatever the size of the trash,
-    /// unless the file has another name.
-    pub(crate) fn remove_unlinked(&self, path: &Path) -> tailwater_io::Result<()> {
-        let has_one_name = || {
-            self.storage.metadata(path).is_ok_and(|found| found.hard_links.is_none_or(|it| it < 2))
+    /// Removes files of a database that is destroyed, and returns when they are gone. A file with
+    /// one name is removed slowly, whatever the size of the trash, and at once if that fails. Files
+    /// that do not exist are ignored.
+    pub(crate) fn remove_destroyed(
+        &self,
+        paths: impl IntoIterator<Item = PathBuf>,
+    ) -> tailwater_io::Result<()> {
+        let remove = |path: &Path| match self.remove_at_once(path) {
+            Err(error) if !error.is_not_found() => Err(error),
+            _ => Ok(()),
         };
-        match &self.manager {
-            Some(manager)
-                if self.is_accounted(path) && manager.shared.has_rate() && has_one_name() =>
-            {
-                self.discard(manager, path)
+        let has_one_name = |path: &Path| {
+            let found = self.owner.storage.metadata(path);
+            found.is_ok_and(|found| found.hard_links.is_none_or(|it| it < 2))
+        };
+        let manager = self.manager.as_ref().filter(|manager| manager.shared.has_rate());
+        let mut trash = Vec::new();
+        for path in paths {
+            match manager {
+                Some(manager) if self.is_accounted(&path) && has_one_name(&path) => {
+                    trash.extend(self.discard(manager, &path)?);
+                }
+                _ => remove(&path)?,
             }
-            _ => self.remove_at_once(path),
         }
+        if let Some(manager) = manager {
+            manager.wait_for_empty_trash_of(self.owner.opening);
+        }
+        trash.iter().try_for_each(|path| remove(path))
     }
 
     /// Removes a file in one step.
     pub(crate) fn remove_at_once(&self, path: &Path) -> tailwater_io::Result<()> {
-        let removed = self.storage.remove(path);
+        let removed = self.owner.storage.remove(path);
         let is_gone = removed.as_ref().map_or_else(|error| error.is_not_found(), |()| true);
         if let Some(manager) = self.manager.as_ref().filter(|_| is_gone) {
             manager.shared.space.lock().untrack(path);
         }
         if removed.is_ok() && self.is_accounted(path) {
-            self.count(Ticker::FilesDeletedImmediately);
+            self.owner.count(Ticker::FilesDeletedImmediately);
         }
         removed
     }
@@ -183,12 +188,12 @@ impl TrackedFiles {
     ///
     /// # Errors
     /// Compaction too large, if the compaction could exceed the space that the manager allows.
-    pub(crate) fn reserve(&self, bytes: u64) -> Result<Option<Reservation<'_>>> {
+    pub(crate) fn reserve(&self, bytes: u64) -> Result<Option<CompactionSpace<'_>>> {
         let Some(manager) = self.manager.as_deref() else { return Ok(None) };
         if manager.shared.space.lock().reserve(bytes) {
-            return Ok(Some(Reservation { manager, bytes }));
+            return Ok(Some(CompactionSpace { manager, bytes }));
         }
-        self.count(Ticker::CompactionCancelled);
+        self.owner.count(Ticker::CompactionCancelled);
         let message = format!(
             "not enough room: a compaction of {bytes} bytes could exceed the space that the \
              SstFileManager allows"
@@ -199,44 +204,34 @@ impl TrackedFiles {
     /// Ends the tracking of the database's files. The manager goes on to remove its trash.
     pub(crate) fn close(&self) {
         if let Some(manager) = &self.manager {
-            manager.shared.space.lock().leave(self.opening);
-            drop(manager.shared.trash.lock().take_failure(self.opening));
+            manager.shared.space.lock().leave(self.owner.opening);
         }
     }
 
-    /// Waits until the trash of the database is removed.
-    ///
-    /// # Errors
-    /// The last error of a removal.
-    pub(crate) fn wait_for_empty_trash(&self) -> tailwater_io::Result<()> {
-        let manager = self.manager.as_ref();
-        manager.map_or(Ok(()), |manager| manager.wait_for_empty_trash_of(self.opening))
-    }
-
-    /// Makes a file trash, to be removed slowly. If it cannot be renamed, removes it at once.
-    fn discard(&self, manager: &SstFileManager, path: &Path) -> tailwater_io::Result<()> {
-        let trash = match manager.shared.mark_as_trash(&*self.storage, path) {
+    /// Makes a file trash, to be removed slowly, and returns its path. If it cannot be renamed,
+    /// removes it at once, and returns `None`.
+    fn discard(
+        &self,
+        manager: &SstFileManager,
+        path: &Path,
+    ) -> tailwater_io::Result<Option<PathBuf>> {
+        let storage = &*self.owner.storage;
+        let trash = match manager.shared.mark_as_trash(storage, path) {
             Ok(trash) => trash,
-            Err(error) if error.is_not_found() => return self.remove_at_once(path),
             Err(error) => {
-                if let Some(info_log) = self.info_log.upgrade() {
+                let info_log = self.owner.info_log.upgrade();
+                if let Some(info_log) = info_log.filter(|_| !error.is_not_found()) {
                     info_log.warn(format_args!("a file is removed at once: {error}"));
                 }
-                return self.remove_at_once(path);
+                return self.remove_at_once(path).map(|()| None);
             }
         };
-        manager.shared.space.lock().move_to_trash(path, &trash, self.opening);
-        self.count(Ticker::FilesMarkedTrash);
-        let file = TrashFile {
-            bytes: self.storage.metadata(&trash).map_or(0, |found| found.length),
-            path: trash,
-            opening: self.opening,
-            storage: Arc::clone(&self.storage),
-            info_log: Weak::clone(&self.info_log),
-            statistics: self.statistics.clone(),
-        };
+        manager.shared.space.lock().move_to_trash(path, &trash, self.owner.opening);
+        self.owner.count(Ticker::FilesMarkedTrash);
+        let bytes = storage.metadata(&trash).map_or(0, |found| found.length);
+        let file = TrashFile { path: trash.clone(), bytes, owner: Arc::clone(&self.owner) };
         manager.remove_slowly(file, self.is_inline);
-        Ok(())
+        Ok(Some(trash))
     }
 
     /// Whether the manager decides how a file is removed.
@@ -245,12 +240,6 @@ impl TrackedFiles {
             Some(FileKind::Wal(_)) => self.slow_logs,
             Some(kind) => matches!(kind, FileKind::Trash(_)) || kind.trash(None).is_some(),
             None => false,
-        }
-    }
-
-    fn count(&self, ticker: Ticker) {
-        if let Some(statistics) = &self.statistics {
-            statistics.add(ticker, 1);
         }
     }
 }

@@ -6,19 +6,17 @@ use std::sync::{Arc, Weak};
 
 use tailwater_io::{Create, Error, IoMode, Operation, Purpose, Result, Storage};
 
-use crate::stats::{InfoLog, Statistics};
+use crate::stats::{InfoLog, Statistics, Ticker};
 
 /// The trash files that are not removed yet.
 #[derive(Debug, Default)]
-pub(super) struct Trash {
+pub(super) struct TrashQueue {
     /// The files, in the order in which they are removed. The file that is being removed is not in
     /// the queue.
     queue: VecDeque<TrashFile>,
     /// Number of files that are not removed yet, the one that is being removed included, by the
     /// number of the opening of their database.
     pending: BTreeMap<u64, usize>,
-    /// The last failure of each opening.
-    failures: BTreeMap<u64, Error>,
     /// The size of the files that are not removed yet.
     bytes: u64,
     /// Whether the thread that removes the files must end.
@@ -31,12 +29,26 @@ pub(super) struct TrashFile {
     pub(super) path: PathBuf,
     /// The size that counts as trash until it is removed.
     pub(super) bytes: u64,
-    /// The number of the opening of the database.
+    pub(super) owner: Arc<Owner>,
+}
+
+/// The opening of the database to which trash belongs.
+#[derive(Debug, Clone)]
+pub(super) struct Owner {
+    /// Identifies the opening among those of its manager.
     pub(super) opening: u64,
     pub(super) storage: Arc<dyn Storage>,
     /// The LOG of the database, while it is open.
     pub(super) info_log: Weak<InfoLog>,
     pub(super) statistics: Option<Arc<Statistics>>,
+}
+
+impl Owner {
+    pub(super) fn count(&self, ticker: Ticker) {
+        if let Some(statistics) = &self.statistics {
+            statistics.add(ticker, 1);
+        }
+    }
 }
 
 /// A step of the removal of a file.
@@ -47,7 +59,7 @@ pub(super) struct RemovedPart {
     pub(super) is_last: bool,
 }
 
-impl Trash {
+impl TrashQueue {
     /// Returns the size of the trash, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
@@ -79,15 +91,15 @@ impl Trash {
 
     /// Adds a file.
     pub(super) fn push(&mut self, file: TrashFile) {
-        *self.pending.entry(file.opening).or_default() += 1;
+        *self.pending.entry(file.owner.opening).or_default() += 1;
         self.bytes += file.bytes;
         self.queue.push_back(file);
     }
 
-    /// Takes the next file. Each file must be given back ([`Self::put_back`]) or ended
-    /// ([`Self::end`]).
+    /// Takes the next file, unless the thread must end. Each file must be given back
+    /// ([`Self::put_back`]) or ended ([`Self::end`]).
     pub(super) fn take(&mut self) -> Option<TrashFile> {
-        self.queue.pop_front()
+        if self.is_closed { None } else { self.queue.pop_front() }
     }
 
     /// Returns a file whose removal goes on to the front of the queue.
@@ -102,19 +114,14 @@ impl Trash {
         self.bytes -= counted;
     }
 
-    /// Returns the last failure of an opening, and forgets it.
-    pub(super) fn take_failure(&mut self, opening: u64) -> Option<Error> {
-        self.failures.remove(&opening)
-    }
-
     /// Ends the removal of a file.
-    pub(super) fn end(&mut self, file: &TrashFile, failure: Option<Error>) {
+    pub(super) fn end(&mut self, file: &TrashFile) {
         self.bytes -= file.bytes;
-        self.failures.extend(failure.map(|failure| (file.opening, failure)));
-        if let Some(pending) = self.pending.get_mut(&file.opening) {
+        let opening = file.owner.opening;
+        if let Some(pending) = self.pending.get_mut(&opening) {
             *pending -= 1;
             if *pending == 0 {
-                self.pending.remove(&file.opening);
+                self.pending.remove(&opening);
             }
         }
     }
@@ -128,27 +135,29 @@ impl TrashFile {
     /// # Errors
     /// Storage errors, also if the file does not exist.
     pub(super) fn remove_part(&self, chunk_max: u64) -> Result<RemovedPart> {
-        let found = self.storage.metadata(&self.path)?;
+        let storage = &*self.owner.storage;
+        let found = storage.metadata(&self.path)?;
         let is_large = chunk_max > 0 && found.length > chunk_max;
         if is_large && found.hard_links == Some(1) && self.cut(found.length - chunk_max).is_ok() {
             return Ok(RemovedPart { bytes: chunk_max, is_last: false });
         }
-        self.storage.remove(&self.path)?;
+        storage.remove(&self.path)?;
         // A crash here is safe: the next opening removes the trash file that returns. So the sync
         // may fail. It makes the filesystem free the blocks now, and not together with others.
-        let _ = self.path.parent().map(|directory| self.storage.sync_directory(directory));
+        let _ = self.path.parent().map(|directory| storage.sync_directory(directory));
         Ok(RemovedPart { bytes: found.length, is_last: true })
     }
 
     /// Sets the length of the file, durably. Fails for a symbolic link, since its target is another
     /// file that may be in use.
     fn cut(&self, length: u64) -> Result<()> {
-        if is_symbolic_link(&*self.storage, &self.path)? {
+        let storage = &*self.owner.storage;
+        if is_symbolic_link(storage, &self.path)? {
             let refused = std::io::Error::from(std::io::ErrorKind::Unsupported);
             return Err(Error::new(Operation::Truncate, &self.path, refused));
         }
         let (create, mode) = (Create::Existing, IoMode::Buffered);
-        let mut file = self.storage.create(&self.path, create, mode, Purpose::Metadata)?;
+        let mut file = storage.create(&self.path, create, mode, Purpose::Metadata)?;
         file.truncate(length)?;
         file.sync_all(Purpose::Metadata)
     }

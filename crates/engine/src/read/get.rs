@@ -101,13 +101,14 @@ impl TableAccess for Loading<'_> {
 /// there if possible.
 #[inline]
 fn get_in_table<A: TableAccess, S: Sink>(
+    rows: Option<&RowCache>,
     access: &A,
     source: &SuperVersion,
     file: &Arc<FileMetadata>,
     lookup: &mut Lookup<'_, S>,
     cursors: &mut GetCursors,
 ) -> AccessResult<Step, A> {
-    match source.tables().rows() {
+    match rows {
         None => access.get(source, file, lookup, cursors),
         Some(rows) => get_row(rows, access, source, file, lookup, cursors),
     }
@@ -129,7 +130,6 @@ fn get_row<A: TableAccess, S: Sink>(
             rows.keep(absent, lookup);
             Ok(step)
         }
-        Row::Unusable => access.get(source, file, lookup, cursors),
     }
 }
 
@@ -292,7 +292,7 @@ fn search<A: TableAccess, S: Sink>(
         }
         progress.memtables += 1;
     }
-    let comparator = source.tables().comparator();
+    let (comparator, rows) = (source.tables().comparator(), source.tables().rows());
     let levels = source.version().levels();
     while let Some(level) = levels.get(progress.level) {
         let key = lookup.user_key;
@@ -307,7 +307,7 @@ fn search<A: TableAccess, S: Sink>(
                 || comparator.compare(key, file.smallest_user_key()).is_ge()
                     && comparator.compare(key, file.largest_user_key()).is_le();
             if overlaps {
-                let step = get_in_table(access, source, file, lookup, cursors)?;
+                let step = get_in_table(rows, access, source, file, lookup, cursors)?;
                 progress.tables += 1;
                 match step {
                     Step::Done => return Ok(()),

@@ -50,10 +50,9 @@ pub(crate) struct RowCache {
 pub(crate) enum Row {
     /// The row was found, and passed to the lookup, as a search of the table would have.
     Replayed(Step),
-    /// The row was not found: the table is to be searched.
-    Absent(AbsentRow),
-    /// The lookup must search the table, and leave no row.
-    Unusable,
+    /// The table is to be searched. Then the row, which was not found, is to be inserted
+    /// ([`RowCache::keep`]). `None` if the lookup uses no row.
+    Absent(Option<AbsentRow>),
 }
 
 /// A row that was not found.
@@ -89,7 +88,7 @@ impl RowCache {
         lookup: &mut Lookup<'_, S>,
     ) -> Result<Row> {
         if lookup.is_covered() {
-            return Ok(Row::Unusable);
+            return Ok(Row::Absent(None));
         }
         let view = View::of(file, lookup.snapshot);
         let hash = hash64(lookup.user_key) ^ view.0.wrapping_mul(SPREAD);
@@ -104,11 +103,12 @@ impl RowCache {
                 return Ok(Row::Replayed(step));
             }
         }
-        Ok(Row::Absent(AbsentRow { key, view, operands: lookup.mark() }))
+        Ok(Row::Absent(Some(AbsentRow { key, view, operands: lookup.mark() })))
     }
 
     /// Inserts an absent row, after the table was searched, and counts a miss.
-    pub(crate) fn keep<S: Sink>(&self, absent: AbsentRow, lookup: &Lookup<'_, S>) {
+    pub(crate) fn keep<S: Sink>(&self, absent: Option<AbsentRow>, lookup: &Lookup<'_, S>) {
+        let Some(absent) = absent else { return };
         self.count(Ticker::RowCacheMiss);
         if lookup.has_found_since(absent.operands) {
             let mut row = Vec::new();

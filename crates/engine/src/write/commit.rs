@@ -352,9 +352,6 @@ impl WritePath {
             let family = families.by_id(id).ok_or_else(|| no_family(id))?;
             return check_takes_writes(family);
         }
-        if families.by_id(0).is_some_and(|family| has_row_cache(family, &guard)) {
-            refuse_range_deletions(batch)?;
-        }
         for record in batch.reader().map_err(malformed)? {
             let record = record.map_err(malformed)?;
             if record.kind.value_type().is_none() && record.kind != RecordKind::LogData {
@@ -422,23 +419,6 @@ fn malformed(error: tailwater_format::Error) -> Error {
     Error::invalid_argument(error.to_string())
 }
 
-/// Whether gets of a column family, and so those of the whole database, use a row cache.
-fn has_row_cache(family: &ColumnFamily, guard: &epoch::Guard) -> bool {
-    family.current().load(guard).get().tables().rows().is_some()
-}
-
-/// Refuses a batch with range deletions, as RocksDB does if there is a row cache. The message is
-/// RocksDB's.
-fn refuse_range_deletions(batch: &WriteBatch) -> Result<()> {
-    for record in batch.reader().map_err(malformed)? {
-        if record.map_err(malformed)?.kind == RecordKind::DeleteRange {
-            let message = "DeleteRange is not compatible with row cache.";
-            return Err(Error::new(ErrorKind::NotSupported, message));
-        }
-    }
-    Ok(())
-}
-
 /// Refuses writes to a column family that takes none.
 fn check_takes_writes(family: &ColumnFamily) -> Result<()> {
     if family.takes_writes() {
@@ -455,6 +435,11 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
         check_takes_writes(family)?;
     }
     match record.kind {
+        RecordKind::DeleteRange if family.readers().tables.rows().is_some() => {
+            // RocksDB's message, and its restriction.
+            let message = "DeleteRange is not compatible with row cache.";
+            Err(Error::new(ErrorKind::NotSupported, message))
+        }
         RecordKind::DeleteRange
             if family.comparator().compare(record.key, record.value).is_gt() =>
         {

@@ -406,11 +406,7 @@ impl<S: Sink> Sought<'_, S> {
         match rows.replay(file, &mut self.lookup) {
             Ok(Row::Replayed(step)) => self.leave_table(step, None),
             Ok(Row::Absent(absent)) => {
-                self.absent_row = Some(absent);
-                return false;
-            }
-            Ok(Row::Unusable) => {
-                self.absent_row = None;
+                self.absent_row = absent;
                 return false;
             }
             Err(error) => self.state = State::Failed(error),
@@ -420,7 +416,8 @@ impl<S: Sink> Sought<'_, S> {
 
     /// Goes on to the next table, or ends the search. Adds a row to the row cache that lacked it.
     pub(super) fn leave_table(&mut self, step: Step, rows: Option<&RowCache>) {
-        if let Some((rows, absent)) = rows.zip(self.absent_row.take()) {
+        let absent = self.absent_row.take();
+        if let Some(rows) = rows {
             rows.keep(absent, &self.lookup);
         }
         self.in_table = InTable::Unsearched;

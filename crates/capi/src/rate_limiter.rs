@@ -12,21 +12,15 @@ pub(crate) struct rocksdb_ratelimiter_t {
     pub(crate) limiter: Arc<RateLimiter>,
 }
 
-impl rocksdb_ratelimiter_t {
-    fn new(
-        bytes_per_second: i64,
-        refill_period_us: i64,
-        fairness: i32,
-        mode: RateLimiterMode,
-        is_auto_tuned: bool,
-    ) -> Self {
-        let limiter = RateLimiter::new(u64::try_from(bytes_per_second).unwrap_or(1))
-            .with_refill_period(u64::try_from(refill_period_us).unwrap_or(1))
-            .with_fairness(u32::try_from(fairness).unwrap_or(1))
-            .with_mode(mode);
-        let limiter = if is_auto_tuned { limiter.with_auto_tuning() } else { limiter };
-        Self { limiter: Arc::new(limiter) }
-    }
+/// Creates a limiter at a fixed rate, in bytes per second. Negative values count as 1.
+fn limiter(rate: i64, refill_period_us: i64, fairness: i32) -> RateLimiter {
+    RateLimiter::new(u64::try_from(rate).unwrap_or(1))
+        .with_refill_period(u64::try_from(refill_period_us).unwrap_or(1))
+        .with_fairness(u32::try_from(fairness).unwrap_or(1))
+}
+
+fn give_limiter(limiter: RateLimiter) -> *mut rocksdb_ratelimiter_t {
+    give(rocksdb_ratelimiter_t { limiter: Arc::new(limiter) })
 }
 
 entry! {
@@ -35,10 +29,7 @@ entry! {
         refill_period_us: i64,
         fairness: i32,
     ) -> *mut rocksdb_ratelimiter_t {
-        let mode = RateLimiterMode::WritesOnly;
-        let limiter =
-            rocksdb_ratelimiter_t::new(rate_bytes_per_sec, refill_period_us, fairness, mode, false);
-        Ok(give(limiter))
+        Ok(give_limiter(limiter(rate_bytes_per_sec, refill_period_us, fairness)))
     }
 }
 
@@ -48,10 +39,8 @@ entry! {
         refill_period_us: i64,
         fairness: i32,
     ) -> *mut rocksdb_ratelimiter_t {
-        let mode = RateLimiterMode::WritesOnly;
-        let limiter =
-            rocksdb_ratelimiter_t::new(rate_bytes_per_sec, refill_period_us, fairness, mode, true);
-        Ok(give(limiter))
+        let limiter = limiter(rate_bytes_per_sec, refill_period_us, fairness);
+        Ok(give_limiter(limiter.with_auto_tuning()))
     }
 }
 
@@ -63,20 +52,14 @@ entry! {
         mode: c_int,
         auto_tuned: bool,
     ) -> *mut rocksdb_ratelimiter_t {
-        let mode = match mode {
+        let limiter = limiter(rate_bytes_per_sec, refill_period_us, fairness);
+        let limiter = limiter.with_mode(match mode {
             0 => RateLimiterMode::ReadsOnly,
             1 => RateLimiterMode::WritesOnly,
             // As in RocksDB, a mode that does not exist excludes nothing.
             _ => RateLimiterMode::AllIo,
-        };
-        let limiter = rocksdb_ratelimiter_t::new(
-            rate_bytes_per_sec,
-            refill_period_us,
-            fairness,
-            mode,
-            auto_tuned,
-        );
-        Ok(give(limiter))
+        });
+        Ok(give_limiter(if auto_tuned { limiter.with_auto_tuning() } else { limiter }))
     }
 }
 

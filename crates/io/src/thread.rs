@@ -220,14 +220,12 @@ impl Scheduling {
 }
 
 /// Gives this thread low priority for processors and devices, permanently. Errors are ignored.
-#[expect(unsafe_code, reason = "rustix has no wrapper for sched_setscheduler")]
 fn become_low_priority() {
     /// The lowest level of `IOPRIO_CLASS_BE`. The idle class is even lower, but its requests can
     /// starve.
     const LAST: libc::c_int = 2 << IO_CLASS_SHIFT | 7;
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the struct lives as long as the call, which changes nothing but this thread's weight.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    let policy = libc::SCHED_IDLE as u32;
+    Scheduling { size: Scheduling::SIZE, policy, ..Scheduling::default() }.apply();
     set_io_priority(LAST);
 }
 

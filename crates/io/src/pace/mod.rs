@@ -184,16 +184,13 @@ impl RateLimiter {
     pub fn with_auto_tuning(mut self) -> Self {
         let most = self.bytes_per_second();
         self.bytes_per_second = AtomicU64::new(most / 2);
-        self.state.get_mut().tuning = Some(Tuning::new(most, self.clock.monotonic_ns()));
+        self.state.get_mut().tuning = Some(Tuning::new(most));
         self
     }
 
     /// Sets the clock, which is the system's by default.
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        if let Some(tuning) = &mut self.state.get_mut().tuning {
-            tuning.begin(clock.monotonic_ns());
-        }
         self.clock = clock;
         self
     }

@@ -32,11 +32,6 @@ impl Queues {
         self.fairness = fairness;
     }
 
-    #[cfg(test)]
-    pub(super) fn fairness(&self) -> u32 {
-        self.fairness
-    }
-
     pub(super) fn are_empty(&self) -> bool {
         self.queues.iter().all(VecDeque::is_empty)
     }

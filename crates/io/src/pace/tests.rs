@@ -151,8 +151,14 @@ fn the_fairness_is_clamped_and_one_swaps_priorities_in_every_refill() {
         let limiter = RateLimiter::new(10_000).with_fairness(fairness);
         assert!((0..100).all(|_| limiter.state.lock().queues.order() == always), "{fairness}");
     }
-    let limiter = RateLimiter::new(10_000).with_fairness(u32::MAX);
-    assert_eq!(limiter.state.lock().queues.fairness(), FAIRNESS_MAX);
+    // The same calls with the same fairness make the same choices.
+    let orders = |fairness| {
+        let limiter = RateLimiter::new(10_000).with_fairness(fairness);
+        let mut state = limiter.state.lock();
+        (0..1000).map(|_| state.queues.order()).collect::<Vec<_>>()
+    };
+    assert_eq!(orders(u32::MAX), orders(FAIRNESS_MAX));
+    assert_ne!(orders(FAIRNESS_MAX), orders(FAIRNESS_MAX - 1));
 }
 
 #[test]

@@ -21,19 +21,14 @@ pub(super) struct Tuning {
     most: u64,
     /// Number of drains since the last adjustment.
     drains: u64,
-    /// When the rate was last adjusted.
-    tuned_ns: u64,
+    /// When the rate was last adjusted, or first could have been; `None` before.
+    tuned_ns: Option<u64>,
 }
 
 impl Tuning {
-    /// Creates the state for rates up to `most`, at the time `now_ns`.
-    pub(super) fn new(most: u64, now_ns: u64) -> Self {
-        Self { most, drains: 0, tuned_ns: now_ns }
-    }
-
-    /// Begins at another time, of another clock.
-    pub(super) fn begin(&mut self, now_ns: u64) {
-        self.tuned_ns = now_ns;
+    /// Creates the state for rates up to `most`.
+    pub(super) fn new(most: u64) -> Self {
+        Self { most, drains: 0, tuned_ns: None }
     }
 
     /// Notes that the bytes of a refill period are used up.
@@ -42,13 +37,13 @@ impl Tuning {
     }
 
     /// Returns the new rate if the last adjustment was long enough ago, and `rate`, the current
-    /// one, otherwise.
+    /// one, otherwise. The first call begins the time to the first adjustment.
     pub(super) fn tune(&mut self, now_ns: u64, period_ns: u64, rate: u64) -> u64 {
-        let since_ns = now_ns.saturating_sub(self.tuned_ns);
+        let since_ns = now_ns.saturating_sub(*self.tuned_ns.get_or_insert(now_ns));
         if since_ns < period_ns.saturating_mul(REFILLS_PER_TUNE) {
             return rate;
         }
-        self.tuned_ns = now_ns;
+        self.tuned_ns = Some(now_ns);
         let periods = since_ns.div_ceil(period_ns).max(1);
         let drained = std::mem::take(&mut self.drains).saturating_mul(100) / periods;
         let least = self.most / RANGE;
@@ -72,10 +67,16 @@ mod tests {
 
     const PERIOD_NS: u64 = 100_000_000;
 
+    fn begun(most: u64, now_ns: u64) -> Tuning {
+        let mut tuning = Tuning::new(most);
+        assert_eq!(tuning.tune(now_ns, PERIOD_NS, 10_000), 10_000, "the first call");
+        tuning
+    }
+
     /// Adjusts a rate of 10,000 bytes per second, of at most 20,000, after `periods` periods in
     /// which there were `drains` drains.
     fn tuned(periods: u64, drains: u64) -> u64 {
-        let mut tuning = Tuning::new(20_000, 7);
+        let mut tuning = begun(20_000, 7);
         (0..drains).for_each(|_| tuning.count_drain());
         tuning.tune(7 + periods * PERIOD_NS, PERIOD_NS, 10_000)
     }
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_rate_stays_in_its_range() {
-        let mut tuning = Tuning::new(20_000, 0);
+        let mut tuning = begun(20_000, 0);
         let (mut rate, mut now_ns) = (10_000, 0);
         let mut after = |drains: u64, tunings: usize| {
             for _ in 0..tunings {
@@ -104,7 +105,7 @@ mod tests {
         };
         assert_eq!(after(100, 50), 20_000);
         assert_eq!(after(1, 100), 1000);
-        let mut huge = Tuning::new(u64::MAX, 0);
+        let mut huge = begun(u64::MAX, 0);
         (0..100).for_each(|_| huge.count_drain());
         assert_eq!(huge.tune(100 * PERIOD_NS, PERIOD_NS, u64::MAX), u64::MAX);
     }

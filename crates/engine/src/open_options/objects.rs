@@ -14,8 +14,8 @@ use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, Result};
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
 use crate::options::{
-    self, CacheCapacity, CacheCharge, ColumnFamilyOptions, DEFAULT_CACHE_CAPACITY, FilterPolicy,
-    PinningTier,
+    self, CacheCapacity, CacheEntryRoleDecision, ColumnFamilyOptions, DEFAULT_CACHE_CAPACITY,
+    FilterPolicy, PinningTier,
 };
 use crate::prefix_extractor::PrefixExtractor;
 use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
@@ -298,7 +298,7 @@ impl OpenOptions {
         cache: Option<&Arc<BlockCache>>,
     ) -> CacheCharges {
         let roles = &self.column_family(family).table_factory.cache_usage_options;
-        let charged = |role| cache.filter(|_| role == CacheCharge::Enabled).cloned();
+        let charged = |role| cache.filter(|_| role == CacheEntryRoleDecision::Enabled).cloned();
         CacheCharges {
             filters: charged(roles.filter_construction),
             readers: charged(roles.block_based_table_reader),

@@ -6,7 +6,7 @@ use tailwater_format::options_text::{parse_option_string, strip_outer_braces};
 use tailwater_format::table::IndexType;
 
 use super::choice::{
-    CacheCharge, DataBlockIndexType, IndexSearchType, PinningTier, PrepopulateBlockCache,
+    CacheEntryRoleDecision, DataBlockIndexType, IndexSearchType, PinningTier, PrepopulateBlockCache,
 };
 use super::error::{Error, Result};
 use super::object::{CacheCapacity, FilterPolicy, ObjectName};
@@ -42,23 +42,24 @@ option_table! {
     pub struct CacheUsageOptions {
         /// Samples from which a dictionary is built.
         compression_dictionary_building_buffer as "kCompressionDictionaryBuildingBuffer":
-            CacheCharge = CacheCharge::Fallback, Fixed,
+            CacheEntryRoleDecision = CacheEntryRoleDecision::Fallback, Fixed,
             NoEffect("tables are written without dictionaries");
         /// Filters that flushes and compactions build; by default not charged. What does not fit
         /// under a strict capacity limit is not charged.
         filter_construction as "kFilterConstruction":
-            CacheCharge = CacheCharge::Fallback, Fixed, Honoured;
+            CacheEntryRoleDecision = CacheEntryRoleDecision::Fallback, Fixed, Honoured;
         /// Open tables: properties, range tombstones, and the indexes, filters and dictionaries
         /// that are not in the block cache; by default not charged. A table that does not fit under
         /// a strict capacity limit is not opened, and its read fails.
         block_based_table_reader as "kBlockBasedTableReader":
-            CacheCharge = CacheCharge::Fallback, Fixed, Honoured;
+            CacheEntryRoleDecision = CacheEntryRoleDecision::Fallback, Fixed, Honoured;
         /// What is kept of each table, open or not; by default not charged. What does not fit under
         /// a strict capacity limit is charged later.
         file_metadata as "kFileMetadata":
-            CacheCharge = CacheCharge::Fallback, Fixed, Honoured;
+            CacheEntryRoleDecision = CacheEntryRoleDecision::Fallback, Fixed, Honoured;
         /// The cache of large values.
-        blob_cache as "kBlobCache": CacheCharge = CacheCharge::Fallback, Fixed,
+        blob_cache as "kBlobCache":
+            CacheEntryRoleDecision = CacheEntryRoleDecision::Fallback, Fixed,
             NoEffect("large values are not cached");
     }
     elsewhere {}

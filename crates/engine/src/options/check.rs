@@ -18,7 +18,7 @@ use tailwater_format::table::IndexType;
 
 use super::block_based_table::CacheUsageOptions;
 use super::choice::{
-    CacheCharge, CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType,
+    CacheEntryRoleDecision, CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType,
     IoModeChoice,
 };
 use super::column_family::ColumnFamilyOptions;
@@ -332,7 +332,7 @@ fn check_table(options: &ColumnFamilyOptions) -> Result<()> {
     let charges = &table.cache_usage_options;
     for info in CacheUsageOptions::table() {
         let charged = info.value_in(charges);
-        if table.no_block_cache && charged == CacheCharge::Enabled.print() {
+        if table.no_block_cache && charged == CacheEntryRoleDecision::Enabled.print() {
             let invalid = Problem::Invalid { value: charged, why: no_cache.into() };
             return Err(Error::new(info.name, invalid).within("cache_usage_options"));
         }

@@ -224,7 +224,7 @@ choice! {
 choice! {
     /// Whether memory outside the block cache is charged to it. In RocksDB, this is
     /// `CacheEntryRoleOptions::charged`.
-    pub enum CacheCharge {
+    pub enum CacheEntryRoleDecision {
         /// The default for this use of memory.
         Fallback = "kFallback",
         /// The memory is charged.

@@ -48,7 +48,7 @@ pub(crate) use check::{
     LEVELS_MAX, check_column_family, check_database, check_family_for_reading, check_for_reading,
 };
 pub use choice::{
-    CacheCharge, CacheTier, CompactionPriority, CompactionStyle, CompressionType,
+    CacheEntryRoleDecision, CacheTier, CompactionPriority, CompactionStyle, CompressionType,
     DataBlockIndexType, IndexSearchType, InfoLogLevel, IoModeChoice, PinningTier,
     PrepopulateBlobCache, PrepopulateBlockCache, StopStyle,
 };

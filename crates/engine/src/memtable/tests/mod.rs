@@ -1,6 +1,7 @@
 //! Tests that compare the memtable with a sorted list, with one and with several threads.
 #![cfg(not(loom))]
 
+mod filter;
 mod model;
 mod panics;
 mod range_deletions;
@@ -9,6 +10,7 @@ mod threads;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
@@ -26,6 +28,21 @@ impl CustomComparator for ShortestFirst {
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         let folded = |key: &[u8]| key.to_ascii_lowercase();
         a.len().cmp(&b.len()).then_with(|| folded(a).cmp(&folded(b)))
+    }
+}
+
+/// The bytewise order. Counts the comparisons.
+#[derive(Default)]
+struct Counting(AtomicU64);
+
+impl CustomComparator for Counting {
+    fn name(&self) -> &str {
+        "tests.Counting"
+    }
+
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        self.0.fetch_add(1, Relaxed);
+        a.cmp(b)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Tests which range deletions readers see, and when.
 
-use std::cmp::Ordering;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -11,7 +10,7 @@ use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType};
 
-use super::rounds;
+use super::{Counting, rounds};
 use crate::memtable::{Account, Error, MemTable};
 use crate::range_tombstone::FragmentedRangeTombstones;
 
@@ -66,25 +65,11 @@ fn tombstones_held_by_a_reader_do_not_change() {
     assert!(!memtable.is_empty());
 }
 
-/// The bytewise order. Counts the comparisons.
-struct Counting(AtomicU64);
-
-impl CustomComparator for Counting {
-    fn name(&self) -> &str {
-        "tests.Counting"
-    }
-
-    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        self.0.fetch_add(1, Relaxed);
-        a.cmp(b)
-    }
-}
-
 /// Adds `count` range deletions, each of which covers all earlier ones, and reads after each
 /// addition. Returns the average number of comparisons per range deletion, including those of the
 /// reads, and the average memory per range deletion in bytes.
 fn work_for_each(count: u32) -> (u64, u64) {
-    let counting = Arc::new(Counting(AtomicU64::new(0)));
+    let counting = Arc::<Counting>::default();
     let comparator = Comparator::Custom(Arc::clone(&counting) as Arc<dyn CustomComparator>);
     let memtable = MemTable::new(comparator, None, Account::default());
     let key = |number: u32| number.to_be_bytes();

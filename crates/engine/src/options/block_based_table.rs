@@ -175,7 +175,9 @@ option_table! {
             ObjectName::new("FlushBlockBySizePolicyFactory"), Mutable,
             NoEffect("data blocks are cut by size");
         /// Capacity of the block cache, in bytes; `auto`, which RocksDB does not have, resizes it
-        /// to what memory allows and reads need.
+        /// to what memory allows and reads need. With a strict limit
+        /// (`{capacity=64m;strict_capacity_limit=true}`), a read fails if the block that it needs
+        /// does not fit, because others are in use.
         block_cache: CacheCapacity = CacheCapacity::Unset, Unwritten, Honoured;
         /// Memory outside the block cache that is charged to it. RocksDB has no name for this
         /// option in option strings: it can be set only in code there.

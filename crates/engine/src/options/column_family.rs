@@ -176,7 +176,9 @@ option_table! {
         /// Compression parameters of the last level.
         bottommost_compression_opts: CompressionOptions = CompressionOptions::default(), Mutable,
             Honoured;
-        /// Adds whole keys to the memtable's filter.
+        /// Makes the memtable's filter one of whole keys instead of prefixes. RocksDB's filter then
+        /// has both: its gets use the keys, and its iterators the prefixes. Here, iterators use no
+        /// filter of a memtable.
         memtable_whole_key_filtering: bool = false, Mutable, Honoured;
         /// Ends a table before it exceeds its target size, instead of after.
         target_file_size_is_upper_bound: bool = false, Mutable, Honoured;

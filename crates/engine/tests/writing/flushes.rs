@@ -9,7 +9,10 @@ use tailwater_io::pace::{Priority, RateLimiter};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 
-use crate::support::{default_family, get, level_0, logs, names, property, put, simulated, stored};
+use crate::support::{
+    create_family, default_family, get, level_0, level_0_of, logs, names, property, put, simulated,
+    stored,
+};
 
 const PATH: &str = "/db";
 
@@ -58,14 +61,13 @@ fn the_logs_of_many_families_are_bounded() {
         "max_total_wal_size=100000;max_write_buffer_number=4;\
                          min_write_buffer_number_to_merge=2",
     );
-    let quiet = db.create_cf("quiet", &default_family(&db).options()).expect("a column family");
+    let quiet = create_family(&db, "quiet");
     db.put_cf_opt(&quiet, b"a", b"1", &WriteOptions::default()).expect("a put");
     let value = "v".repeat(1000);
     for key in 0..300 {
         put(&db, &format!("{key:04}"), &value).expect("a put");
     }
-    let flushed = db.property_value_cf(&quiet, "rocksdb.num-files-at-level0").expect("a property");
-    assert_eq!(flushed.as_deref(), Some("1"), "its write no longer holds the oldest log");
+    assert_eq!(level_0_of(&db, &quiet), 1, "its write no longer holds the oldest log");
 }
 
 /// Regression test: the logs grew without limit. The limit on their length did not flush sealed
@@ -77,7 +79,7 @@ fn the_logs_of_sealed_memtables_are_bounded() {
     let text = "write_buffer_size=64K;max_write_buffer_number=6;min_write_buffer_number_to_merge=3;\
                 max_total_wal_size=300000";
     let db = open(&disk, text);
-    let quiet = db.create_cf("quiet", &default_family(&db).options()).expect("a column family");
+    let quiet = create_family(&db, "quiet");
     let value = "v".repeat(1000);
     // One sealed memtable, and an active one whose only entry is in a later log.
     for key in 0..70 {
@@ -213,7 +215,7 @@ fn memtable_max_range_deletions_triggers_a_flush() {
 fn an_atomic_flush_includes_all_families() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "atomic_flush=true");
-    let other = db.create_cf("other", &default_family(&db).options()).expect("a family");
+    let other = create_family(&db, "other");
     put(&db, "a", "1").expect("a put");
     db.put_cf_opt(&other, b"b", b"2", &WriteOptions::default()).expect("a put");
     db.flush_cf(&other).expect("a flush");

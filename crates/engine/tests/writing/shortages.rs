@@ -15,8 +15,8 @@ use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
 use crate::support::{
-    default_family, eventually, failure, findings, get, level_0, log, make_file, property, put,
-    returns, simulated, unlogged,
+    create_family, default_family, eventually, failure, findings, get, level_0, log, make_file,
+    property, put, returns, simulated, unlogged,
 };
 
 /// Small memtables, and retries after at most 16 milliseconds.
@@ -277,7 +277,7 @@ fn a_full_disk_of_one_column_family_does_not_stop_the_flushes_of_another() {
     let db = with_another_directory(&disk, text);
     let full = db.cf_handle("full").expect("a column family");
     // The IDs of column families determine the order in which they are flushed.
-    let other = db.create_cf("other", &default_family(&db).options()).expect("a column family");
+    let other = create_family(&db, "other");
     fill_directory(&disk, Purpose::FlushWrite);
     let write = |family, key: u32| {
         db.put_cf_opt(family, key.to_be_bytes(), [b'v'; 1000], &WriteOptions::default())
@@ -352,7 +352,7 @@ fn an_atomic_flush_that_lacks_space_is_retried_as_a_whole() {
     let disk = SimStorage::new(1);
     let db = with_another_directory(&disk, &format!("{NO_RETRIES};atomic_flush=true"));
     let full = db.cf_handle("full").expect("a column family");
-    let other = db.create_cf("other", &default_family(&db).options()).expect("a column family");
+    let other = create_family(&db, "other");
     fill_directory(&disk, Purpose::FlushWrite);
     for family in [&default_family(&db), &full] {
         db.put_cf(family, "key", "value").expect("a put");

@@ -4,14 +4,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater::options::DbPath;
-use tailwater::{CompactRangeOptions, Db, ErrorKind, OpenOptions, SstFileManager, Statistics};
+use tailwater::{Db, ErrorKind, OpenOptions, SstFileManager, Statistics};
 use tailwater_io::clock::ManualClock;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Clock, Create, IoMode, Operation, Purpose, Storage};
 
 use crate::support::{
-    default_family, eventually, failure, findings, get, make_file, names, property, put, returns,
+    eventually, failure, findings, get, level_0, make_file, names, property, put, returns,
     simulated,
 };
 
@@ -41,21 +40,22 @@ fn flush(db: &Db, key: &str, bytes: usize) {
     db.flush_all().expect("a flush");
 }
 
-fn compact(db: &Db) -> tailwater::Result<()> {
-    db.compact_range_cf_opt(&default_family(db), None, None, &CompactRangeOptions::default())
+/// Returns the names of the files in a directory that end with `extension`.
+fn files(disk: &SimStorage, directory: &str, extension: &str) -> Vec<String> {
+    let mut names = names(disk, directory.as_ref());
+    names.retain(|name| name.ends_with(extension));
+    names
 }
 
 /// Returns the total size of the tables in a directory.
 fn table_bytes(disk: &SimStorage, directory: &str) -> u64 {
-    let tables = names(disk, directory.as_ref()).into_iter().filter(|name| name.ends_with(".sst"));
+    let tables = files(disk, directory, ".sst").into_iter();
     let lengths = tables.map(|name| disk.metadata(&Path::new(directory).join(name)));
     lengths.map(|found| found.expect("a table").length).sum()
 }
 
 fn trash(disk: &SimStorage, directory: &str) -> Vec<String> {
-    let mut names = names(disk, directory.as_ref());
-    names.retain(|name| name.ends_with(".trash"));
-    names
+    files(disk, directory, ".trash")
 }
 
 fn create(disk: &SimStorage, path: &str) {
@@ -74,8 +74,8 @@ fn the_tables_of_all_databases_are_tracked_while_they_are_open() {
         flush(&two, key, 2000);
     }
     assert_eq!(manager.total_size(), sizes().iter().sum());
-    compact(&one).expect("a compaction");
-    assert_eq!(names(&disk, "/one".as_ref()).iter().filter(|it| it.ends_with(".sst")).count(), 1);
+    one.compact_range(None, None).expect("a compaction");
+    assert_eq!(files(&disk, "/one", ".sst").len(), 1);
     make_file(&options, Path::new("/external.sst"), &["c"], "value");
     let external = [Path::new("/external.sst")];
     two.ingest_external_file(&external).expect("an ingestion");
@@ -133,7 +133,7 @@ fn writes_are_refused_from_the_flush_on_that_reaches_the_limit() {
     assert_eq!(property(&db, "rocksdb.background-errors"), "0", "the flush succeeded");
     assert_eq!(failure(db.resume()).0, ErrorKind::SpaceLimit);
     assert_eq!(get(&db, "b").as_deref(), Some("1"), "the table was installed");
-    assert_eq!(property(&db, "rocksdb.num-files-at-level0"), "2");
+    assert_eq!(level_0(&db), 2);
     manager.set_max_allowed_space_usage(0);
     db.resume().expect("there is no limit");
     flush(&db, "c", 1);
@@ -187,16 +187,16 @@ fn a_compaction_that_could_exceed_the_limit_is_not_started() {
     let bytes = manager.total_size();
     let cancelled = || statistics.ticker("rocksdb.compaction.cancelled");
     manager.set_max_allowed_space_usage(2 * bytes - 1);
-    let (kind, text) = failure(compact(&db));
+    let (kind, text) = failure(db.compact_range(None, None));
     assert_eq!(kind, ErrorKind::CompactionTooLarge, "{text}");
     assert_eq!(cancelled(), Some(1));
     put(&db, "b", "1").expect("writes go on");
     manager.set_max_allowed_space_usage(2 * bytes + 1000);
     manager.set_compaction_buffer_size(1001);
-    assert_eq!(failure(compact(&db)).0, ErrorKind::CompactionTooLarge);
+    assert_eq!(failure(db.compact_range(None, None)).0, ErrorKind::CompactionTooLarge);
     assert_eq!(cancelled(), Some(2));
     manager.set_max_allowed_space_usage(4 * bytes + 1000);
-    compact(&db).expect("there is room");
+    db.compact_range(None, None).expect("there is room");
     assert_eq!(cancelled(), Some(2));
     assert!(!manager.is_max_allowed_space_reached_including_compactions());
 }
@@ -216,7 +216,7 @@ fn compactions_by_themselves_are_retried_until_there_is_room() {
     eventually("the compaction is not started", || kind() == Some(ErrorKind::CompactionTooLarge));
     put(&db, "b", "1").expect("writes go on");
     manager.set_max_allowed_space_usage(0);
-    eventually("it is started", || property(&db, "rocksdb.num-files-at-level0") == "0");
+    eventually("it is started", || level_0(&db) == 0);
     eventually("it has succeeded", || kind().is_none());
 }
 
@@ -230,18 +230,17 @@ fn a_compaction_whose_outputs_reach_the_limit_fails_and_leaves_no_file() {
     for key in ["a", "b"] {
         flush(&db, key, 50_000);
     }
-    let before = names(&disk, "/db".as_ref());
+    let before = files(&disk, "/db", ".sst");
     db.set_options(&[("compression", "kNoCompression")]).expect("a change");
     manager.set_max_allowed_space_usage(50_000);
     assert!(manager.total_size() < 25_000);
-    assert_eq!(failure(compact(&db)).0, ErrorKind::SpaceLimit);
+    assert_eq!(failure(db.compact_range(None, None)).0, ErrorKind::SpaceLimit);
     assert_eq!(failure(put(&db, "c", "1")).0, ErrorKind::SpaceLimit);
     assert_eq!(manager.total_size(), table_bytes(&disk, "/db"));
-    let tables = |names: &[String]| names.iter().filter(|name| name.ends_with(".sst")).count();
-    assert_eq!(tables(&names(&disk, "/db".as_ref())), tables(&before));
+    assert_eq!(files(&disk, "/db", ".sst"), before);
     db.resume().expect("the outputs are gone");
     manager.set_max_allowed_space_usage(0);
-    compact(&db).expect("there is no limit");
+    db.compact_range(None, None).expect("there is no limit");
     assert!(get(&db, "a").is_some() && get(&db, "b").is_some());
 }
 
@@ -264,7 +263,7 @@ fn obsolete_files_are_renamed_and_removed_slowly() {
     for _ in 0..3 {
         flush(&db, "a", 1000);
     }
-    compact(&db).expect("a compaction");
+    db.compact_range(None, None).expect("a compaction");
     // The clock stands still, so at most one file is removed.
     eventually("all are trash", || {
         let trash = trash(&disk, "/db");
@@ -300,7 +299,7 @@ fn a_checkpoint_keeps_tables_that_are_removed_slowly() {
     }
     db.checkpoint("/copy").expect("a checkpoint");
     flush(&db, "c", 5000);
-    compact(&db).expect("a compaction");
+    db.compact_range(None, None).expect("a compaction");
     manager.wait_for_empty_trash();
     assert_eq!(trash(&disk, "/db"), [""; 0]);
     db.close().expect("closing");
@@ -319,9 +318,7 @@ fn opening_removes_the_trash_of_the_database_and_nothing_else() {
         let disk = SimStorage::new(1);
         disk.create_directory(Path::new("/tables")).expect("a directory");
         create(&disk, "/tables/000100.sst.trash");
-        let (mut options, _) = managed(&disk, "");
-        options.database_mut().db_paths =
-            vec![DbPath { path: "/tables".into(), target_size: 1 << 40 }];
+        let (options, _) = managed(&disk, "db_paths=/tables");
         let db = Db::open("/db", &options).expect("a database");
         flush(&db, "a", 1000);
         drop(db);
@@ -335,9 +332,7 @@ fn opening_removes_the_trash_of_the_database_and_nothing_else() {
         ] {
             create(&disk, path);
         }
-        let mut options = simulated(&disk, "");
-        options.database_mut().db_paths =
-            vec![DbPath { path: "/tables".into(), target_size: 1 << 40 }];
+        let mut options = simulated(&disk, "db_paths=/tables");
         let manager = Arc::new(slow());
         if has_manager {
             options.set_sst_file_manager(Arc::clone(&manager));
@@ -345,7 +340,7 @@ fn opening_removes_the_trash_of_the_database_and_nothing_else() {
         let db = Db::open("/db", &options).expect("the database again");
         manager.wait_for_empty_trash();
         assert_eq!(trash(&disk, "/db"), ["notes.trash"]);
-        assert!(names(&disk, "/db".as_ref()).contains(&"000103.sst.trash.old".to_owned()));
+        assert_eq!(files(&disk, "/db", ".old"), ["000103.sst.trash.old"]);
         assert_eq!(trash(&disk, "/tables"), ["000100.sst.trash", "notes.trash"]);
         assert!(get(&db, "a").is_some());
     }
@@ -380,10 +375,8 @@ fn verification_knows_trash() {
 fn a_database_is_destroyed_with_its_trash() {
     for has_manager in [false, true] {
         let disk = SimStorage::new(1);
-        let (mut options, _) = managed(&disk, "");
+        let (mut options, _) = managed(&disk, "db_paths=/tables");
         options.set_inline_background(false);
-        options.database_mut().db_paths =
-            vec![DbPath { path: "/tables".into(), target_size: 1 << 40 }];
         let db = Db::open("/db", &options).expect("a database");
         flush(&db, "a", 5000);
         drop(db);
@@ -394,12 +387,58 @@ fn a_database_is_destroyed_with_its_trash() {
             options.set_sst_file_manager(Arc::clone(&manager));
         }
         Db::destroy("/db", &options).expect("destroying");
-        for directory in ["/db", "/tables"] {
-            let found = disk.list(Path::new(directory));
-            assert!(found.as_ref().is_err_and(|it| it.is_not_found()), "{found:?}");
-        }
+        assert_destroyed(&disk);
         assert_eq!((manager.total_size(), manager.total_trash_size()), (0, 0));
     }
+}
+
+fn assert_destroyed(disk: &SimStorage) {
+    for directory in ["/db", "/tables"] {
+        let found = disk.list(Path::new(directory));
+        assert!(found.as_ref().is_err_and(|it| it.is_not_found()), "{found:?}");
+    }
+}
+
+/// Tests that destroying a database removes at once what could not be removed slowly, and that it
+/// can be repeated if that fails, too.
+#[test]
+fn a_database_is_destroyed_although_slow_removals_fail() {
+    let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Remove);
+    let rule = rule.path_containing(".trash");
+    for text in ["", "db_paths=/tables"] {
+        let destroy = |rule: FaultRule| {
+            let disk = SimStorage::new(1);
+            let (mut options, _) = managed(&disk, text);
+            options.set_sst_file_manager(Arc::new(slow()));
+            let db = Db::open("/db", &options).expect("a database");
+            flush(&db, "a", 5000);
+            flush(&db, "b", 5000);
+            drop(db);
+            disk.start_recording();
+            disk.set_faults(FaultPlan::none().with(rule));
+            let destroyed = Db::destroy("/db", &options);
+            disk.set_faults(FaultPlan::none());
+            if destroyed.is_err() {
+                assert_eq!(files(&disk, "/db", "IDENTITY").len(), 1, "it is still recognised");
+                Db::destroy("/db", &options).expect("destroying again");
+            }
+            assert_destroyed(&disk);
+            (destroyed.is_ok(), calls(&disk, Operation::Remove, ".trash"))
+        };
+        let (is_destroyed, removals) = destroy(rule.clone().at(u64::MAX));
+        assert!(is_destroyed && removals >= 2, "two tables");
+        assert!(destroy(rule.clone().at(0)).0, "the second attempt succeeds");
+        for at in 1..removals {
+            destroy(rule.clone().at(at));
+        }
+        assert!(!destroy(rule.clone().from(0)).0);
+    }
+}
+
+/// Returns how often an operation was called since recording began, on paths that contain `part`.
+fn calls(disk: &SimStorage, operation: Operation, part: &str) -> u64 {
+    let calls = disk.calls().into_iter().filter(|call| call.operation == operation);
+    calls.filter(|call| call.path.to_string_lossy().contains(part)).count() as u64
 }
 
 /// Tests that a database works on whatever fails while a file is removed slowly, and that nothing
@@ -408,29 +447,40 @@ fn a_database_is_destroyed_with_its_trash() {
 fn failures_of_slow_removals_do_no_harm() {
     for operation in [Operation::Rename, Operation::Truncate, Operation::Remove, Operation::Create]
     {
-        for at in 0..3 {
-            let disk = SimStorage::new(1);
-            let (mut options, _) = managed(&disk, "");
-            options.set_sst_file_manager(Arc::new(slow()));
-            let db = Db::open("/db", &options).expect("a database");
-            for key in ["a", "b"] {
-                flush(&db, key, 5000);
-            }
-            let rule = FaultRule::new(Fault::InputOutput).operation(operation);
-            let rule =
-                if operation == Operation::Create { rule.purpose(Purpose::Metadata) } else { rule };
-            disk.set_faults(FaultPlan::none().with(rule.at(at)));
-            compact(&db).unwrap_or_else(|error| panic!("{operation}, {at}: {error}"));
-            disk.set_faults(FaultPlan::none());
-            flush(&db, "c", 5000);
-            drop(db);
-            let db = Db::open("/db", &options).expect("the database again");
-            for key in ["a", "b", "c"] {
-                assert_eq!(get(&db, key).map(|value| value.len()), Some(5000));
-            }
-            assert_eq!(trash(&disk, "/db"), [""; 0], "{operation}, {at}");
-            drop(db);
-            assert_eq!(findings(Path::new("/db"), &options), []);
+        let mut at = 0;
+        while a_failure_does_no_harm(operation, at) {
+            at += 1;
         }
+        assert!(at > 1, "{operation} was called for two tables at least");
     }
+}
+
+/// Tests a failure of the call with the index `at` of an operation on trash. Returns whether there
+/// was one.
+fn a_failure_does_no_harm(operation: Operation, at: u64) -> bool {
+    let disk = SimStorage::new(1);
+    let (mut options, _) = managed(&disk, "");
+    options.set_sst_file_manager(Arc::new(slow()));
+    let db = Db::open("/db", &options).expect("a database");
+    for key in ["a", "b"] {
+        flush(&db, key, 5000);
+    }
+    // A rename is a call on the old path.
+    let part = if operation == Operation::Rename { ".sst" } else { ".trash" };
+    let rule = FaultRule::new(Fault::InputOutput).operation(operation).path_containing(part);
+    disk.start_recording();
+    disk.set_faults(FaultPlan::none().with(rule.at(at)));
+    db.compact_range(None, None).unwrap_or_else(|error| panic!("{operation}, {at}: {error}"));
+    disk.set_faults(FaultPlan::none());
+    let has_failed = calls(&disk, operation, part) > at;
+    flush(&db, "c", 5000);
+    drop(db);
+    let db = Db::open("/db", &options).expect("the database again");
+    for key in ["a", "b", "c"] {
+        assert_eq!(get(&db, key).map(|value| value.len()), Some(5000));
+    }
+    assert_eq!(trash(&disk, "/db"), [""; 0], "{operation}, {at}");
+    drop(db);
+    assert_eq!(findings(Path::new("/db"), &options), []);
+    has_failed
 }

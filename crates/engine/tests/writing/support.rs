@@ -62,15 +62,30 @@ pub(crate) fn get_from(db: &Db, family: &ColumnFamily, key: &str) -> Option<Stri
     value.map(|value| String::from_utf8(value).expect("text"))
 }
 
+/// Creates a column family with the options of the default one.
+pub(crate) fn create_family(db: &Db, name: &str) -> ColumnFamily {
+    db.create_cf(name, &default_family(db).options()).expect("a column family")
+}
+
 /// Returns a property of the default column family.
 pub(crate) fn property(db: &Db, name: &str) -> String {
-    let value = db.property_value_cf(&default_family(db), name).expect("a property");
+    property_of(db, &default_family(db), name)
+}
+
+/// Returns a property of a column family.
+pub(crate) fn property_of(db: &Db, family: &ColumnFamily, name: &str) -> String {
+    let value = db.property_value_cf(family, name).expect("a property");
     value.unwrap_or_else(|| panic!("there is no property {name}"))
 }
 
-/// Returns the number of tables in level 0.
+/// Returns the number of tables in level 0 of the default column family.
 pub(crate) fn level_0(db: &Db) -> usize {
-    property(db, "rocksdb.num-files-at-level0").parse().expect("a number")
+    level_0_of(db, &default_family(db))
+}
+
+/// Returns the number of tables in level 0 of a column family.
+pub(crate) fn level_0_of(db: &Db, family: &ColumnFamily) -> usize {
+    property_of(db, family, "rocksdb.num-files-at-level0").parse().expect("a number")
 }
 
 /// A record in a table: its key, sequence number, type and value.

@@ -7,13 +7,15 @@ use std::thread;
 use std::time::Duration;
 
 use tailwater::{
-    ColumnFamily, Db, ErrorKind, OpenOptions, ReadOptions, WriteBatch, WriteBufferManager,
-    WriteOptions,
+    ColumnFamily, Db, ErrorKind, OpenOptions, WriteBatch, WriteBufferManager, WriteOptions,
 };
 use tailwater_io::sim::SimStorage;
 
 use crate::gate::{Call, Gate, Opening};
-use crate::support::{default_family, eventually, failure, log, property, put, returns, simulated};
+use crate::support::{
+    create_family, default_family, eventually, failure, level_0, level_0_of, log, property, put,
+    returns, simulated,
+};
 
 const KIB: usize = 1 << 10;
 
@@ -37,14 +39,18 @@ fn open_with_threads(path: &str, manager: &Arc<WriteBufferManager>, text: &str) 
 }
 
 fn put_into(db: &Db, family: &ColumnFamily, key: usize, bytes: usize) {
-    let value = vec![b'v'; bytes];
-    db.put_cf_opt(family, format!("{key:06}").as_bytes(), value, &WriteOptions::default())
-        .expect("a put");
+    db.put_cf(family, format!("{key:06}"), vec![b'v'; bytes]).expect("a put");
 }
 
-fn tables(db: &Db, family: &ColumnFamily) -> u64 {
-    let value = db.property_value_cf(family, "rocksdb.num-files-at-level0").expect("a property");
-    value.expect("a value").parse().expect("a number")
+/// Puts values into a column family until a table of `flushed` is written. Returns the next key.
+fn fill_until_flushed(db: &Db, family: &ColumnFamily, flushed: &ColumnFamily) -> usize {
+    for key in 0..2000 {
+        if level_0_of(db, flushed) > 0 {
+            return key;
+        }
+        put_into(db, family, key, 1000);
+    }
+    panic!("nothing is flushed");
 }
 
 fn stops(db: &Db) -> u64 {
@@ -68,23 +74,16 @@ fn the_oldest_memtable_is_flushed_and_not_the_largest() {
     let disk = SimStorage::new(1);
     let manager = Arc::new(WriteBufferManager::new(1 << 20, false));
     let db = open(&disk, &manager, "disable_auto_compactions=true");
-    let create =
-        |name| db.create_cf(name, &default_family(&db).options()).expect("a column family");
-    let (young, old) = (create("young"), create("old"));
+    let (young, old) = (create_family(&db, "young"), create_family(&db, "old"));
     put_into(&db, &old, 0, 10);
     put_into(&db, &young, 0, 10);
     db.flush_cf(&young).expect("a flush, after which a younger memtable begins");
-    let mut key = 0;
-    while tables(&db, &old) == 0 {
-        put_into(&db, &young, key, 1000);
-        key += 1;
-        assert!(key < 2000, "nothing is flushed");
-    }
-    assert_eq!(tables(&db, &young), 1);
+    let key = fill_until_flushed(&db, &young, &old);
+    assert_eq!(level_0_of(&db, &young), 1);
     let usage = manager.mutable_memtable_memory_usage();
     assert!(usage > manager.buffer_size() * 7 / 8, "{usage}");
     put_into(&db, &young, key, 10);
-    assert_eq!(tables(&db, &young), 2, "now it is the oldest that has entries");
+    assert_eq!(level_0_of(&db, &young), 2, "now it is the oldest that has entries");
     assert!(manager.mutable_memtable_memory_usage() < manager.buffer_size() / 2);
 }
 
@@ -93,15 +92,10 @@ fn atomic_flushes_include_all_families() {
     let disk = SimStorage::new(1);
     let manager = Arc::new(WriteBufferManager::new(1 << 20, false));
     let db = open(&disk, &manager, "atomic_flush=true;disable_auto_compactions=true");
-    let other = db.create_cf("other", &default_family(&db).options()).expect("a column family");
+    let other = create_family(&db, "other");
     put_into(&db, &other, 0, 10);
-    let mut key = 0;
-    while tables(&db, &other) == 0 {
-        put_into(&db, &default_family(&db), key, 1000);
-        key += 1;
-        assert!(key < 2000, "nothing is flushed");
-    }
-    assert_eq!(tables(&db, &default_family(&db)), 1);
+    fill_until_flushed(&db, &default_family(&db), &other);
+    assert_eq!(level_0(&db), 1);
 }
 
 #[test]
@@ -112,16 +106,13 @@ fn memory_is_counted_from_the_opening_to_the_end() {
         let empty = manager.memory_usage();
         assert!(empty > 0, "empty memtables count, too");
         put_at_once(&db, 300 * KIB);
-        let family = default_family(&db);
-        let range = db.delete_range_cf_opt(&family, b"a", b"b", &WriteOptions::default());
-        range.expect("a deletion");
+        db.delete_range("a", "b").expect("a deletion");
         let size: usize =
             property(&db, "rocksdb.cur-size-all-mem-tables").parse().expect("a number");
         eventually("only the memtable counts", || manager.memory_usage() == size);
         assert_eq!(manager.mutable_memtable_memory_usage(), size);
         // An iterator keeps a memtable after its flush.
-        let iterator = db.raw_iterator_cf_opt(&family, &ReadOptions::default());
-        let iterator = iterator.expect("an iterator");
+        let iterator = db.raw_iterator().expect("an iterator");
         db.flush_all().expect("a flush");
         assert!(manager.memory_usage() > size);
         assert!(manager.mutable_memtable_memory_usage() < 2 * empty);
@@ -137,12 +128,11 @@ fn hasty_writes_are_refused_while_the_limit_is_reached() {
     let manager = Arc::new(WriteBufferManager::new(1 << 20, true));
     let db = open_with_threads("/db", &manager, "");
     put(&db, "a", "1").expect("a put");
-    let iterator = db.raw_iterator_cf_opt(&default_family(&db), &ReadOptions::default());
-    let iterator = iterator.expect("an iterator");
+    let iterator = db.raw_iterator().expect("an iterator");
     put_at_once(&db, 1 << 20);
     assert_eq!(stops(&db), 0);
     let hasty = WriteOptions::new().with_no_slowdown(true);
-    let put_hastily = || db.put_cf_opt(&default_family(&db), b"a", b"1", &hasty);
+    let put_hastily = || db.put_opt("a", "1", &hasty);
     // The flush that this write requests frees nothing: the iterator keeps the memtable.
     let (kind, text) = failure(put_hastily());
     assert_eq!(kind, ErrorKind::Busy);
@@ -174,7 +164,7 @@ fn writers_wait_for_a_flush_of_their_own_database() {
         gate.wait();
         eventually("the write stalls", || stops(&db) == 1);
         let hasty = WriteOptions::new().with_no_slowdown(true);
-        let refused = db.put_cf_opt(&default_family(&db), b"a", b"1", &hasty);
+        let refused = db.put_opt("a", "1", &hasty);
         assert_eq!(failure(refused).0, ErrorKind::Busy);
         assert!(!waiting.is_finished());
         drop(opening);
@@ -190,8 +180,7 @@ fn closing_ends_a_stall_that_another_database_causes() {
     let stalled = Arc::new(open_with_threads("/stalled", &manager, ""));
     let full = open_with_threads("/full", &manager, "");
     put(&full, "a", "1").expect("a put");
-    let iterator = full.raw_iterator_cf_opt(&default_family(&full), &ReadOptions::default());
-    let iterator = iterator.expect("an iterator");
+    let iterator = full.raw_iterator().expect("an iterator");
     put_at_once(&full, 400 * KIB);
     let writer = tailwater_io::thread::spawn("writer", {
         let stalled = Arc::clone(&stalled);
@@ -226,7 +215,7 @@ fn the_memory_of_an_idle_database_is_flushed() {
             move || put(&busy, "a", "1")
         });
         written.expect("a put");
-        assert_eq!(tables(&idle, &default_family(&idle)), 1, "{text}");
+        assert_eq!(level_0(&idle), 1, "{text}");
     }
 }
 
@@ -347,23 +336,18 @@ fn stall_until_writes_are_refused(inline: bool) {
 fn a_stalled_database_flushes_as_many_families_as_necessary() {
     let manager = Arc::new(WriteBufferManager::new(16 << 20, true));
     let db = Arc::new(open_with_threads("/db", &manager, ""));
-    let families: Vec<_> = (0..8)
-        .map(|number| {
-            let options = default_family(&db).options();
-            db.create_cf(&format!("f{number}"), &options).expect("a column family")
-        })
-        .collect();
+    let families: Vec<_> = (0..8).map(|number| create_family(&db, &format!("f{number}"))).collect();
     for family in &families {
         (0..300).for_each(|key| put_into(&db, family, key, 1000));
     }
-    assert!(families.iter().all(|family| tables(&db, family) == 0));
+    assert!(families.iter().all(|family| level_0_of(&db, family) == 0));
     manager.set_buffer_size(1 << 20);
     let written = returns("a write", {
         let db = Arc::clone(&db);
         move || put(&db, "a", "1")
     });
     written.expect("a put");
-    assert!(families.iter().filter(|family| tables(&db, family) > 0).count() >= 4);
+    assert!(families.iter().filter(|family| level_0_of(&db, family) > 0).count() >= 4);
     assert!(manager.memory_usage() < 1100 * KIB, "{}", manager.memory_usage());
 }
 
@@ -392,11 +376,7 @@ fn three_databases_that_stall_in_turn_all_go_on() {
             tailwater_io::thread::spawn("writer", move || {
                 let mut key = 0;
                 while !is_over.load(Ordering::Relaxed) {
-                    let family = default_family(&db);
-                    let key_bytes = format!("{key:06}");
-                    let options = WriteOptions::default();
-                    let put = db.put_cf_opt(&family, key_bytes.as_bytes(), [7; 2000], &options);
-                    match put {
+                    match db.put(format!("{key:06}"), [7; 2000]) {
                         Ok(()) => key += 1,
                         Err(error) => {
                             assert_eq!(error.kind(), ErrorKind::Closed, "{error}");

@@ -8,7 +8,7 @@ use tailwater_format::comparator::CustomComparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType};
 
 use super::Counting;
-use crate::memtable::{FilterSettings, MemTable};
+use crate::memtable::{Account, FilterSettings, MemTable};
 use crate::options::ColumnFamilyOptions;
 
 #[test]
@@ -23,7 +23,7 @@ fn a_get_of_an_absent_key_compares_no_keys_if_there_is_a_filter() {
     for filter in [settings.as_ref(), None] {
         let counting = Arc::<Counting>::default();
         let comparator = Comparator::Custom(Arc::clone(&counting) as Arc<dyn CustomComparator>);
-        let memtable = MemTable::new(comparator, filter, None);
+        let memtable = MemTable::new(comparator, filter, Account::default());
         for (sequence, key) in [(1, b"a"), (2, b"c")] {
             memtable.add(sequence, ValueType::Value, key, b"").unwrap();
         }

@@ -226,10 +226,10 @@ fn an_idle_database_flushes_before_the_limit() {
     let idle = open_with_threads("/idle", &manager, "");
     let busy = open_with_threads("/busy", &manager, "");
     put_at_once(&idle, 950 * KIB);
-    eventually("the idle database flushes", || tables(&idle, &default_family(&idle)) == 1);
+    eventually("the idle database flushes", || level_0(&idle) == 1);
     eventually("its memtable is freed", || manager.memory_usage() < 100 * KIB);
     (0..100).for_each(|key| put_into(&busy, &default_family(&busy), key, 100));
-    assert_eq!(tables(&busy, &default_family(&busy)), 0);
+    assert_eq!(level_0(&busy), 0);
 }
 
 /// Memory that no flush gives back.
@@ -240,7 +240,7 @@ type Pin = fn(&Db, &Arc<WriteBufferManager>) -> Pinned;
 
 fn pin_by_an_iterator(db: &Db, _: &Arc<WriteBufferManager>) -> Pinned {
     put_at_once(db, 300 * KIB);
-    let iterator = db.raw_iterator_cf_opt(&default_family(db), &ReadOptions::default());
+    let iterator = db.raw_iterator();
     db.flush_all().expect("a flush");
     Box::new(iterator.expect("an iterator"))
 }
@@ -284,7 +284,7 @@ fn small_memtables_are_flushed_if_most_of_the_memory_is_pinned() {
         returns(name, move || {
             (0..300).for_each(|key| put_into(&writing, &default_family(&writing), key, 1000));
         });
-        assert!(stops(&db) > 0 && tables(&db, &default_family(&db)) > 1, "{name}");
+        assert!(stops(&db) > 0 && level_0(&db) > 1, "{name}");
         drop(pinned);
     }
 }

@@ -39,88 +39,61 @@ entry! {
     }
 }
 
-entry! {
+/// Declares functions, each of which calls the method of the manager before it.
+macro_rules! calls {
+    ($(
+        $sfm:ident.$method:ident($($value:ident)?)
+        fn $name:ident($($parameters:tt)*) $(-> $return:ty)?;
+    )*) => {$(
+        entry! {
+            fn $name($($parameters)*) $(-> $return)? {
+                Ok($sfm.manager.$method($($value)?))
+            }
+        }
+    )*};
+}
+
+calls! {
+    sfm.set_max_allowed_space_usage(max_allowed_space)
     fn rocksdb_sst_file_manager_set_max_allowed_space_usage(
         sfm: shared rocksdb_sst_file_manager_t,
         max_allowed_space: u64,
-    ) {
-        sfm.manager.set_max_allowed_space_usage(max_allowed_space);
-        Ok(())
-    }
-}
-
-entry! {
+    );
+    sfm.set_compaction_buffer_size(compaction_buffer_size)
     fn rocksdb_sst_file_manager_set_compaction_buffer_size(
         sfm: shared rocksdb_sst_file_manager_t,
         compaction_buffer_size: u64,
-    ) {
-        sfm.manager.set_compaction_buffer_size(compaction_buffer_size);
-        Ok(())
-    }
-}
-
-entry! {
+    );
+    sfm.is_max_allowed_space_reached()
     fn rocksdb_sst_file_manager_is_max_allowed_space_reached(
         sfm: shared rocksdb_sst_file_manager_t,
-    ) -> bool {
-        Ok(sfm.manager.is_max_allowed_space_reached())
-    }
-}
-
-entry! {
+    ) -> bool;
+    sfm.is_max_allowed_space_reached_including_compactions()
     fn rocksdb_sst_file_manager_is_max_allowed_space_reached_including_compactions(
         sfm: shared rocksdb_sst_file_manager_t,
-    ) -> bool {
-        Ok(sfm.manager.is_max_allowed_space_reached_including_compactions())
-    }
-}
-
-entry! {
-    fn rocksdb_sst_file_manager_get_total_size(sfm: shared rocksdb_sst_file_manager_t) -> u64 {
-        Ok(sfm.manager.total_size())
-    }
-}
-
-entry! {
+    ) -> bool;
+    sfm.total_size()
+    fn rocksdb_sst_file_manager_get_total_size(sfm: shared rocksdb_sst_file_manager_t) -> u64;
+    sfm.delete_rate_bytes_per_second()
     fn rocksdb_sst_file_manager_get_delete_rate_bytes_per_second(
         sfm: shared rocksdb_sst_file_manager_t,
-    ) -> i64 {
-        Ok(sfm.manager.delete_rate_bytes_per_second())
-    }
-}
-
-entry! {
+    ) -> i64;
+    sfm.set_delete_rate_bytes_per_second(delete_rate)
     fn rocksdb_sst_file_manager_set_delete_rate_bytes_per_second(
         sfm: shared rocksdb_sst_file_manager_t,
         delete_rate: i64,
-    ) {
-        sfm.manager.set_delete_rate_bytes_per_second(delete_rate);
-        Ok(())
-    }
-}
-
-entry! {
+    );
+    sfm.max_trash_db_ratio()
     fn rocksdb_sst_file_manager_get_max_trash_db_ratio(
         sfm: shared rocksdb_sst_file_manager_t,
-    ) -> f64 {
-        Ok(sfm.manager.max_trash_db_ratio())
-    }
-}
-
-entry! {
+    ) -> f64;
+    sfm.set_max_trash_db_ratio(ratio)
     fn rocksdb_sst_file_manager_set_max_trash_db_ratio(
         sfm: shared rocksdb_sst_file_manager_t,
         ratio: f64,
-    ) {
-        sfm.manager.set_max_trash_db_ratio(ratio);
-        Ok(())
-    }
-}
-
-entry! {
+    );
+    sfm.total_trash_size()
     fn rocksdb_sst_file_manager_get_total_trash_size(
         sfm: shared rocksdb_sst_file_manager_t,
-    ) -> u64 {
-        Ok(sfm.manager.total_trash_size())
-    }
+    ) -> u64;
 }

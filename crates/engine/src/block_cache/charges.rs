@@ -56,15 +56,15 @@ impl SteppedCharge {
         }
     }
 
-    /// Charges memory of `bytes`, evicting blocks if needed. If the cache cannot free enough,
-    /// charges less; the next call tries again.
+    /// Charges memory of `bytes`, evicting blocks if needed. If a strict cache cannot free
+    /// enough, charges less; the next call tries again.
     ///
     /// The charge is lowered only when less than 3/4 of it is used: memory that grows again would
     /// have to evict blocks. Source: `CacheReservationManagerImpl` in
     /// `cache/cache_reservation_manager.cc`.
     pub(crate) fn set_to(&mut self, bytes: usize) {
         while self.bytes() < bytes
-            && let Some(more) = self.cache.blocks.reserve(STEP)
+            && let Some(more) = self.cache.blocks.charge(STEP)
         {
             self.add(more);
         }

@@ -48,11 +48,22 @@ impl<V: Send + Sync + 'static> Cache<V> {
         if let Some(room) = self.budget.reserve(bytes) {
             return Some(room);
         }
-        if self.is_strict() {
-            return self.admit_patiently(bytes);
+        if self.is_strict() && bytes > self.capacity() {
+            return None;
         }
         self.shrink_for(bytes);
-        Some(self.budget.charge(bytes))
+        match self.is_strict() {
+            true => self.budget.reserve(bytes),
+            false => Some(self.budget.charge(bytes)),
+        }
+    }
+
+    /// Like [`Self::charge`], but if the cache is strict, waits for readers.
+    pub(crate) fn charge_or_wait(&self, bytes: usize) -> Option<Reservation> {
+        match self.is_strict() {
+            true => self.budget.reserve(bytes).or_else(|| self.admit_patiently(bytes)),
+            false => self.charge(bytes),
+        }
     }
 
     /// Like [`Self::charge`], but takes no lock, and so evicts nothing: the inserts that follow do.

@@ -287,17 +287,6 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
-    /// Reserves `bytes` of the capacity for something other than an entry, evicting unpinned
-    /// entries if needed. Returns `None` if this did not free enough.
-    pub(crate) fn reserve(&self, bytes: usize) -> Option<Reservation> {
-        let room = self.budget.reserve(bytes);
-        if room.is_some() || bytes > self.capacity() {
-            return room;
-        }
-        self.shrink_for(bytes);
-        self.budget.reserve(bytes)
-    }
-
     /// Changes the capacity, in bytes. Before this returns, unpinned entries are evicted, in equal
     /// shares from all shards, until the headroom is free (the part of the new capacity that
     /// evictions try to keep free). The memory of an evicted entry is freed immediately if no

@@ -82,6 +82,7 @@ impl RowCache {
 
     /// Looks for the row of a lookup's key in the table `file`. If there is one, passes it to the
     /// lookup, and counts a hit.
+    #[inline(never)]
     pub(crate) fn replay<S: Sink>(
         &self,
         file: &FileMetadata,

@@ -40,7 +40,7 @@ use stall::Stalls;
 ///   has anything left to flush, the writes fail with
 ///   [`ErrorKind::Busy`](crate::ErrorKind::Busy) after 10 seconds.
 /// - If it has a cache, the memory also counts against the capacity of the cache, in steps of 256
-///   KiB.
+///   KiB. What does not fit exceeds the capacity, or if that is strict, is not counted there.
 ///
 /// The memory of a memtable counts until it is freed. A memtable that was flushed stays in memory
 /// while an iterator uses it. A database that is closed keeps its memtables for reads, and cannot
@@ -150,7 +150,7 @@ impl WriteBufferManager {
 
     /// Returns the bytes of the cache's capacity that the manager has taken, a multiple of 256 KiB;
     /// 0 without a cache. They are fewer than [`WriteBufferManager::memory_usage`] if the cache has
-    /// no room left, because everything in it is in use.
+    /// a strict capacity limit and no room left, because everything in it is in use.
     pub fn dummy_entries_in_cache_usage(&self) -> usize {
         self.cache.as_ref().map_or(0, |charge| charge.lock().bytes())
     }

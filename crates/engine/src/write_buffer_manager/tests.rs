@@ -105,9 +105,13 @@ fn the_cache_is_charged_in_units_that_are_given_back_late() {
 }
 
 #[test]
-fn a_full_cache_is_charged_less_than_is_used() {
+fn a_full_cache_is_charged_beyond_its_capacity_unless_that_is_strict() {
     let cache = Arc::new(BlockCache::new(MIB));
     let manager = Arc::new(WriteBufferManager::with_cache(64 * MIB, Arc::clone(&cache), false));
+    let loose = charge(&manager, 3 * MIB);
+    assert_eq!((manager.dummy_entries_in_cache_usage(), cache.usage()), (3 * MIB, 3 * MIB));
+    drop(loose);
+    cache.set_strict_capacity_limit(true);
     let charge = charge(&manager, 3 * MIB);
     assert_eq!(manager.dummy_entries_in_cache_usage(), MIB);
     cache.set_capacity(2 * MIB);

@@ -55,10 +55,11 @@ fn recovered(disk: &SimStorage, keys: &[(&str, &str)]) -> Vec<Option<String>> {
     values
 }
 
-#[test]
-fn a_slow_flush_of_one_family_delays_no_other() {
+/// Stops the flush of a column family, `slow`. Calls `work` with another one, `quick`, which has
+/// something to flush, too. Afterwards `quick` must have a table and `slow` none.
+fn beside_a_slow_flush(text: &str, work: impl FnOnce(&SimStorage, &Db, &ColumnFamily)) {
     let disk = SimStorage::new(1);
-    let (gate, db) = open(&disk, "max_background_jobs=8");
+    let (gate, db) = open(&disk, text);
     let (slow, quick) = (create(&db, "slow"), create(&db, "quick"));
     put_into(&db, &slow, "a", "1");
     put_into(&db, &quick, "a", "1");
@@ -67,11 +68,8 @@ fn a_slow_flush_of_one_family_delays_no_other() {
         let opening = Opening(&gate);
         let slowly = scope.spawn(|| db.flush_cf(&slow));
         gate.wait();
-        db.flush_cf(&quick).expect("a flush");
+        work(&disk, &db, &quick);
         assert_eq!((tables(&db, &quick), tables(&db, &slow)), (1, 0));
-        assert_eq!(property(&db, "rocksdb.num-running-flushes"), "1");
-        let both = recovered(&disk, &[("slow", "a"), ("quick", "a")]);
-        assert_eq!(both, [Some("1".to_owned()), Some("1".to_owned())]);
         drop(opening);
         slowly.join().expect("no panic").expect("a flush");
     });
@@ -79,28 +77,28 @@ fn a_slow_flush_of_one_family_delays_no_other() {
 }
 
 #[test]
+fn a_slow_flush_of_one_family_delays_no_other() {
+    beside_a_slow_flush("max_background_jobs=8", |disk, db, quick| {
+        db.flush_cf(quick).expect("a flush");
+        assert_eq!(property(db, "rocksdb.num-running-flushes"), "1");
+        let both = recovered(disk, &[("slow", "a"), ("quick", "a")]);
+        assert_eq!(both, [Some("1".to_owned()), Some("1".to_owned())]);
+    });
+}
+
+#[test]
 fn with_one_flush_at_a_time_a_family_waits_for_another() {
-    let disk = SimStorage::new(1);
-    let (gate, db) = open(&disk, "max_background_flushes=1;max_background_jobs=8");
-    let (slow, quick) = (create(&db, "slow"), create(&db, "quick"));
-    put_into(&db, &slow, "a", "1");
-    put_into(&db, &quick, "a", "1");
-    gate.stop(Call::SyncTable, 0);
-    thread::scope(|scope| {
-        let opening = Opening(&gate);
-        let slowly = scope.spawn(|| db.flush_cf(&slow));
-        gate.wait();
-        let quickly = scope.spawn(|| db.flush_cf(&quick));
-        eventually("the second flush is due", || {
-            number(&db, &quick, "rocksdb.mem-table-flush-pending") == 1
+    beside_a_slow_flush("max_background_flushes=1;max_background_jobs=8", |_, db, quick| {
+        thread::scope(|scope| {
+            let quickly = scope.spawn(|| db.flush_cf(quick));
+            eventually("the second flush is due", || {
+                number(db, quick, "rocksdb.mem-table-flush-pending") == 1
+            });
+            assert!(!quickly.is_finished() && tables(db, quick) == 0);
+            // More threads flush, and write, as soon as the option allows it.
+            db.set_database_options(&[("max_background_flushes", "2")]).expect("a change");
+            quickly.join().expect("no panic").expect("a flush");
         });
-        assert!(!quickly.is_finished() && tables(&db, &quick) == 0);
-        // More threads flush as soon as the option allows it.
-        db.set_database_options(&[("max_background_flushes", "2")]).expect("a change");
-        quickly.join().expect("no panic").expect("a flush");
-        assert_eq!((tables(&db, &quick), tables(&db, &slow)), (1, 0));
-        drop(opening);
-        slowly.join().expect("no panic").expect("a flush");
     });
 }
 

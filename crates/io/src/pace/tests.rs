@@ -80,22 +80,28 @@ fn a_panic_while_sleeping_does_not_strand_other_requests() {
     assert_eq!(limiter.granted(Priority::Low), 2000);
 }
 
+/// Makes a request of 2500 bytes while the refill of 1000 bytes is used up. It must be granted with
+/// the third refill and not before.
+fn request_of_three_refills(limiter: &RateLimiter, clock: &ManualClock) {
+    std::thread::scope(|scope| {
+        let waiting = queued(scope, limiter, 2500, Priority::Low);
+        for _ in 0..2 {
+            fill(limiter, clock);
+            clock.wait_for_sleepers(1);
+            assert!(!waiting.is_finished());
+        }
+        fill(limiter, clock);
+        waiting.join().unwrap();
+    });
+}
+
 #[test]
 fn requests_wait_once_the_refill_is_used_up() {
     let clock = Arc::new(ManualClock::new(0));
     let limiter = limiter(&clock);
     limiter.request(400, Priority::Low);
     limiter.request(600, Priority::Low);
-    std::thread::scope(|scope| {
-        let waiting = queued(scope, &limiter, 2500, Priority::Low);
-        for _ in 0..2 {
-            fill(&limiter, &clock);
-            clock.wait_for_sleepers(1);
-            assert!(!waiting.is_finished());
-        }
-        fill(&limiter, &clock);
-        waiting.join().unwrap();
-    });
+    request_of_three_refills(&limiter, &clock);
     assert_eq!(limiter.granted(Priority::Low), 3500);
     // 500 bytes of the last refill are left, which this request uses up. The long pause after
     // it adds only one refill.
@@ -226,17 +232,8 @@ fn requests_are_split_into_bursts() {
     limiter.request(1000, Priority::Low);
     assert_eq!(limiter.requests(Priority::Low), 4);
     limiter.set_single_burst_bytes(2500);
-    std::thread::scope(|scope| {
-        // A burst may exceed a refill. It is then granted in parts.
-        let waiting = queued(scope, &limiter, 2500, Priority::Low);
-        for _ in 0..2 {
-            fill(&limiter, &clock);
-            clock.wait_for_sleepers(1);
-            assert!(!waiting.is_finished());
-        }
-        fill(&limiter, &clock);
-        waiting.join().unwrap();
-    });
+    // A burst may exceed a refill. It is then granted in parts.
+    request_of_three_refills(&limiter, &clock);
     assert_eq!(limiter.requests(Priority::Low), 5);
     limiter.set_single_burst_bytes(0);
     assert_eq!(limiter.single_burst_bytes(), 1000);

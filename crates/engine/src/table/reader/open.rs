@@ -140,7 +140,7 @@ impl TableReader {
         // The message is RocksDB's.
         let message = "Can't allocate BlockBasedTableReader due to memory limit based on cache \
                        capacity for memory allocation";
-        let charge = cache.blocks.charge(self.memory());
+        let charge = cache.blocks.charge_or_wait(self.memory());
         charge.map(Some).ok_or_else(|| Error::new(ErrorKind::MemoryLimit, message))
     }
 

@@ -13,8 +13,39 @@ impl Database {
         let info_log = &self.context.info_log;
         let database = self.context.options.now();
         info_log.header(format_args!("{}", log_text::support()));
-        info_log.header(format_args!("Options:\n{}", log_text::database(&database)));
+        let (text, objects) = (log_text::database(&database), self.shared_objects());
+        info_log.header(format_args!("Options:\n{text}{objects}"));
         self.write_family_options_to_log(self.context.shared.family_set().iter());
+    }
+
+    /// Returns the current settings of the objects that databases can share, one a line. They are no
+    /// part of the OPTIONS file.
+    fn shared_objects(&self) -> String {
+        let options = self.context.options.open();
+        let mut lines = Vec::new();
+        match &self.context.readers.write_buffer_manager {
+            Some(manager) => lines.extend([
+                format!("write_buffer_manager.buffer_size: {}", manager.buffer_size()),
+                format!("write_buffer_manager.allow_stall: {}", u8::from(manager.allow_stall())),
+                format!(
+                    "write_buffer_manager.cost_to_cache: {}",
+                    u8::from(manager.cost_to_cache())
+                ),
+            ]),
+            None => lines.push("write_buffer_manager: None".to_owned()),
+        }
+        match self.context.options.rate_limiter() {
+            Some(limiter) => lines.extend([
+                format!("rate_limiter.bytes_per_second: {}", limiter.bytes_per_second()),
+                format!("rate_limiter.mode: {:?}", limiter.mode()),
+            ]),
+            None => lines.push("rate_limiter: None".to_owned()),
+        }
+        let rate = options.sst_file_manager().map_or(0, |it| it.delete_rate_bytes_per_second());
+        lines.push(format!("sst_file_manager.rate_bytes_per_sec: {rate}"));
+        let rows = options.row_cache().map(|cache| cache.capacity().to_string());
+        lines.push(format!("row_cache: {}", rows.unwrap_or_else(|| "None".to_owned())));
+        lines.into_iter().map(|line| format!("  Options.{line}\n")).collect()
     }
 
     /// Writes the options of column families to the LOG. From the eleventh family of the database

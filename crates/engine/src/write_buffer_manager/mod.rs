@@ -131,6 +131,11 @@ impl WriteBufferManager {
         self.cache.is_some()
     }
 
+    /// Whether writes wait while the limit is reached.
+    pub fn allow_stall(&self) -> bool {
+        self.allow_stall.load(Ordering::SeqCst)
+    }
+
     /// Returns the limit in bytes; 0 if there is none.
     pub fn buffer_size(&self) -> usize {
         self.buffer_size.load(Ordering::SeqCst)
@@ -192,7 +197,7 @@ impl WriteBufferManager {
     /// Whether writes should wait.
     pub(crate) fn should_stall(&self) -> bool {
         let limit = self.buffer_size();
-        limit > 0 && self.memory_usage() >= limit && self.allow_stall.load(Ordering::SeqCst)
+        limit > 0 && self.memory_usage() >= limit && self.allow_stall()
     }
 
     /// Clears the flag that makes writes check the limits, unless a limit is reached.

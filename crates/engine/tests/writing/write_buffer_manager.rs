@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use tailwater::{
-    ColumnFamily, Db, ErrorKind, OpenOptions, WriteBatch, WriteBufferManager, WriteOptions,
+    BlockCache, ColumnFamily, Db, ErrorKind, OpenOptions, WriteBatch, WriteBufferManager,
+    WriteOptions,
 };
 use tailwater_io::sim::SimStorage;
 
@@ -85,6 +86,24 @@ fn the_oldest_memtable_is_flushed_and_not_the_largest() {
     put_into(&db, &young, key, 10);
     assert_eq!(level_0_of(&db, &young), 2, "now it is the oldest that has entries");
     assert!(manager.mutable_memtable_memory_usage() < manager.buffer_size() / 2);
+}
+
+#[test]
+fn the_log_describes_the_manager() {
+    let disk = SimStorage::new(1);
+    let cache = Arc::new(BlockCache::new(1 << 20));
+    let manager = Arc::new(WriteBufferManager::with_cache(12_345, cache, true));
+    drop(open(&disk, &manager, ""));
+    let text = log(&disk, "/db");
+    for line in ["buffer_size: 12345", "allow_stall: 1", "cost_to_cache: 1"] {
+        assert!(text.contains(&format!("  Options.write_buffer_manager.{line}\n")), "{text}");
+    }
+    let other = SimStorage::new(1);
+    drop(Db::open("/db", &simulated(&other, "")).expect("a database"));
+    let text = log(&other, "/db");
+    for object in ["write_buffer_manager", "rate_limiter", "row_cache"] {
+        assert!(text.contains(&format!("  Options.{object}: None\n")), "{text}");
+    }
 }
 
 #[test]

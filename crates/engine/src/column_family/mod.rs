@@ -1,12 +1,14 @@
 //! Open column families: their memtables, versions and settings, and the resources for reading from
 //! them.
 
+mod flush_reason;
 mod open_files;
 mod readers;
 mod set;
 mod settings;
 mod super_version;
 
+pub(crate) use flush_reason::FlushReason;
 pub(crate) use open_files::OpenFiles;
 pub(crate) use readers::{FamilyReaders, ReaderFactory};
 pub(crate) use set::FamilySet;
@@ -110,6 +112,8 @@ pub(crate) struct SealedMemTable {
     /// Number of the first log that may hold entries of the memtable that follows this one. After
     /// this memtable is flushed, the column family no longer needs logs with lower numbers.
     pub(crate) next_log_number: u64,
+    /// Why the memtable was sealed.
+    pub(crate) reason: FlushReason,
 }
 
 /// Creates an empty memtable. It records which entries users read if flushes keep those entries in
@@ -279,10 +283,11 @@ impl ColumnFamily {
         self.inner.merges
     }
 
-    /// Whether the active memtable has reached its size limit.
-    pub(crate) fn is_full(&self) -> bool {
+    /// Returns the limit that the active memtable has reached, as the reason to flush it; `None` if
+    /// it is not full.
+    pub(crate) fn full_reason(&self) -> Option<FlushReason> {
         let source = self.super_version();
-        source.memtables().first().is_some_and(|active| source.is_filled_by(active))
+        source.memtables().first().and_then(|active| source.reason_to_seal(active))
     }
 
     /// Sets whether sealed memtables should be flushed even if they are fewer than
@@ -344,13 +349,13 @@ impl ColumnFamily {
     /// Seals the active memtable and begins another. The entries of the new memtable will be in log
     /// `next_log_number` and later logs, and have sequence numbers higher than `sequence`. Only the
     /// leader of the write queue may call this.
-    pub(crate) fn seal(&self, next_log_number: u64, sequence: Sequence) {
+    pub(crate) fn seal(&self, next_log_number: u64, sequence: Sequence, reason: FlushReason) {
         let next = self.new_memtable();
         next.begin_at(next_log_number, sequence);
         let mut memory = self.memory();
         let memtable = std::mem::replace(&mut memory.active, next);
         memtable.seal();
-        memory.sealed.push(SealedMemTable { memtable, next_log_number });
+        memory.sealed.push(SealedMemTable { memtable, next_log_number, reason });
         self.publish(&mut memory);
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tailwater_io::Purpose;
 
 use crate::blob::{BlobCache, PackedValue};
-use crate::column_family::{FamilyReaders, FamilySettings};
+use crate::column_family::{FamilyReaders, FamilySettings, FlushReason};
 use crate::error::Result;
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
@@ -53,10 +53,23 @@ impl SuperVersion {
     /// sealed.
     #[inline]
     pub(crate) fn is_filled_by(&self, memtable: &MemTable) -> bool {
-        let options = &self.settings.options;
-        let range_deletions = u64::from(options.memtable_max_range_deletions);
-        memtable.memory_usage() as u64 >= options.write_buffer_size && !memtable.is_empty()
-            || (range_deletions > 0 && memtable.counters().range_deletions >= range_deletions)
+        let size = self.settings.options.write_buffer_size;
+        memtable.memory_usage() as u64 >= size && !memtable.is_empty()
+            || self.has_many_range_deletions(memtable)
+    }
+
+    /// Returns the limit that `memtable` has reached, as the reason to seal it; `None` if it has
+    /// reached none.
+    pub(crate) fn reason_to_seal(&self, memtable: &MemTable) -> Option<FlushReason> {
+        self.is_filled_by(memtable).then(|| match self.has_many_range_deletions(memtable) {
+            true => FlushReason::RangeDeletions,
+            false => FlushReason::WriteBufferFull,
+        })
+    }
+
+    fn has_many_range_deletions(&self, memtable: &MemTable) -> bool {
+        let limit = u64::from(self.settings.options.memtable_max_range_deletions);
+        limit > 0 && memtable.counters().range_deletions >= limit
     }
 
     /// Returns the memtables, newest first.

@@ -10,11 +10,11 @@ use super::jobs::{Paused, RunningJob, ToInstall};
 use super::scheduler::FlushScheduler;
 use super::table::FlushedTable;
 use crate::background::{Attempt, Ended, FailedPart};
-use crate::column_family::ColumnFamily;
+use crate::column_family::{ColumnFamily, FlushReason};
 use crate::compaction::update_stalls;
 use crate::error::{Error, Result};
 use crate::memtable::MemTable;
-use crate::stats::Work;
+use crate::stats::{Histogram, Work};
 use crate::table::{FileMetadata, WarmInstallation};
 use crate::version::VersionSet;
 use crate::write_buffer_manager::RunningFlush;
@@ -106,7 +106,7 @@ impl FlushScheduler {
             if family.active().is_empty() {
                 family.active().begin_at(number, sequence)
             } else {
-                family.seal(number, sequence)
+                family.seal(number, sequence, FlushReason::Other)
             }
             family.request_flush(true);
         }
@@ -207,6 +207,7 @@ impl FlushScheduler {
     fn write_all_tables(&self, due: &[Due]) -> Result<Vec<Flushed>> {
         let mut flushed = Vec::new();
         for due in due.iter().filter(|due| !due.memtables.is_empty()) {
+            self.count_begun(due);
             match self.write_tables(&due.family, &due.memtables, Work::Flush) {
                 Ok(tables) => {
                     flushed.push(Flushed { due: due.clone(), tables, files: Vec::new() });
@@ -218,6 +219,34 @@ impl FlushScheduler {
             }
         }
         Ok(flushed)
+    }
+
+    /// Counts a flush that begins. Its reason is that for which its newest memtable was sealed.
+    fn count_begun(&self, due: &Due) {
+        let statistics = self.context.shared.statistics.as_deref();
+        let (Some(statistics), Some(newest)) = (statistics, due.memtables.last()) else { return };
+        let memtables = || due.memtables.iter().map(|sealed| &sealed.memtable);
+        let memory_bytes: usize = memtables().map(|memtable| memtable.memory_usage()).sum();
+        let data_bytes: u64 = memtables()
+            .map(|memtable| memtable.counters())
+            .map(|counters| counters.key_bytes + counters.value_bytes)
+            .sum();
+        let memory_bytes = memory_bytes as u64;
+        let recorder = statistics.recorder();
+        recorder.record(Histogram::FlushMemoryBytes, memory_bytes);
+        recorder.record(Histogram::FlushDataBytes, data_bytes);
+        if let Some(ticker) = newest.reason.ticker() {
+            recorder.add(ticker, 1);
+        }
+        match newest.reason {
+            FlushReason::WriteBufferFull => {
+                recorder.record(Histogram::FlushFullMemoryBytes, memory_bytes);
+            }
+            FlushReason::WriteBufferManager => {
+                recorder.record(Histogram::FlushManagerMemoryBytes, memory_bytes);
+            }
+            FlushReason::RangeDeletions | FlushReason::Other => {}
+        }
     }
 
     /// Removes tables that no MANIFEST names. If a removal fails, the next open removes the file.

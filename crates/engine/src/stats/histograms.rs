@@ -36,6 +36,15 @@ figures! {
         /// The total size of the values that a get of several keys found, in bytes.
         BytesPerMultiget = "rocksdb.bytes.per.multiget",
         FlushTime = "rocksdb.db.flush.micros",
+        /// Memory of the memtables of a column family that a flush begins to write, in bytes.
+        FlushMemoryBytes = "rocksdb.flush.memtable.memory.bytes",
+        /// Size of the keys and values in these memtables, in bytes.
+        FlushDataBytes = "rocksdb.flush.memtable.total.data.size.bytes",
+        /// Memory of these memtables, in bytes, if one had reached `write_buffer_size`.
+        FlushFullMemoryBytes = "rocksdb.flush.write_buffer_full.memtable.memory.bytes",
+        /// Memory of these memtables, in bytes, if memtables came near the limit of the write buffer
+        /// manager.
+        FlushManagerMemoryBytes = "rocksdb.flush.write_buffer_manager.memtable.memory.bytes",
         /// Time to check files for ingestion, and to link or copy them into the database's
         /// directory.
         IngestPrepare = "rocksdb.ingest.external.file.prepare.micros",

@@ -26,7 +26,7 @@ use super::tickers::Ticker;
 /// tickers and histograms that RocksDB keeps at its default level, `kExceptDetailedTimers`, except
 /// those that have no meaning in this engine. All other names are unknown.
 ///
-/// Any thread may use this object. Each thread that counts something uses about 16 KiB of memory,
+/// Any thread may use this object. Each thread that counts something uses about 22 KiB of memory,
 /// up to 128 threads at a time; any further threads share one set of counters.
 ///
 /// ```

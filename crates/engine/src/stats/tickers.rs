@@ -174,6 +174,23 @@ figures! {
         FilesDeletedFromTrashQueue = "rocksdb.files.marked.trash.deleted",
         /// Obsolete files that were removed in one step.
         FilesDeletedImmediately = "rocksdb.files.deleted.immediately",
+        /// Flushes of a column family that began because a memtable had reached `write_buffer_size`.
+        FlushReasonWriteBufferFull = "rocksdb.flush.reason.write_buffer_full",
+        /// Flushes of a column family that began because memtables came near the limit of the write
+        /// buffer manager.
+        FlushReasonWriteBufferManager = "rocksdb.flush.reason.write_buffer_manager",
+        /// Flushes of a column family that began because a memtable had reached
+        /// `memtable_max_range_deletions`.
+        FlushReasonRangeDeletions = "rocksdb.flush.reason.memtable_max_range_deletions",
+        /// The same for requests of flushes with `atomic_flush`, each of which concerns all column
+        /// families. The last of these tickers counts the requests for other reasons.
+        AtomicFlushRequestWriteBufferFull =
+            "rocksdb.atomic_flush.request.reason.write_buffer_full",
+        AtomicFlushRequestWriteBufferManager =
+            "rocksdb.atomic_flush.request.reason.write_buffer_manager",
+        AtomicFlushRequestRangeDeletions =
+            "rocksdb.atomic_flush.request.reason.memtable_max_range_deletions",
+        AtomicFlushRequestOther = "rocksdb.atomic_flush.request.reason.other",
         /// Number of bytes that iterators read ahead.
         PrefetchBytes = "rocksdb.prefetch.bytes",
         /// Blocks that iterators found in their readahead buffers.

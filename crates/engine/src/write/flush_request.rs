@@ -1,9 +1,8 @@
 //! Requested flushes. The caller that requests a flush waits for it.
 
-use crate::column_family::{ColumnFamily, SealedMemTable};
+use crate::column_family::{ColumnFamily, FlushReason, SealedMemTable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::write::WritePath;
-use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;
 
 /// A requested flush.
@@ -33,7 +32,7 @@ impl WritePath {
         families: &[&ColumnFamily],
     ) -> Result<Awaited> {
         let attempts = self.context.background.flush_retries().attempts();
-        let is_any_sealed = self.seal_only(leadership, families, Flush::InAnyCase)?;
+        let is_any_sealed = self.seal(leadership, families, FlushReason::Other)?;
         // A family may have memtables that were sealed earlier but were too few for a flush of
         // their own. This requests a flush of these memtables, too.
         for family in families {

@@ -15,9 +15,8 @@
 use std::time::{Duration, Instant};
 
 use super::path::PATIENCE;
-use crate::column_family::ColumnFamily;
+use crate::column_family::{ColumnFamily, FlushReason};
 use crate::error::{Error, ErrorKind, Result};
-use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;
 use crate::write::{WriteOptions, WritePath};
 use crate::write_buffer_manager::WriteBufferManager;
@@ -69,8 +68,8 @@ impl WritePath {
             let oldest = families.iter().filter(may_flush);
             oldest.min_by_key(|family| family.active().creation_sequence()).into_iter().collect()
         };
-        let is_any_sealed =
-            !due.is_empty() && self.seal_only(leadership, &due, Flush::InAnyCase)?;
+        let reason = FlushReason::WriteBufferManager;
+        let is_any_sealed = !due.is_empty() && self.seal(leadership, &due, reason)?;
         if is_any_sealed {
             self.context.info_log.info(format_args!(
                 "a flush begins because memtables use {} of {} bytes",

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
-use crate::column_family::ColumnFamily;
 use crate::compaction::stall_conditions;
 use crate::context::Context;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +14,6 @@ use crate::sequence_times::WriteTimes;
 use crate::stall::StallCause;
 use crate::wal::LogSet;
 use crate::write::WriteOptions;
-use crate::write::memtables::Flush;
 use crate::write::queue::{Leadership, Queue};
 
 /// Maximum time that a stopped write waits if the database itself cannot resume writes: only a
@@ -142,7 +140,7 @@ impl WritePath {
         }
         // If sealing the full memtables fails, the flag is set again, because they are still full.
         if self.has_full_memtable.swap(false, Ordering::Relaxed) {
-            let sealed = self.seal_where(leadership, ColumnFamily::is_full, Flush::WhenEnough);
+            let sealed = self.seal_full(leadership);
             sealed.inspect_err(|_| self.has_full_memtable.store(true, Ordering::Relaxed))?;
         }
         if self.has_full_logs.swap(false, Ordering::Relaxed) {

@@ -3,10 +3,9 @@
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-use crate::column_family::{ColumnFamily, FamilySet};
+use crate::column_family::{ColumnFamily, FamilySet, FlushReason};
 use crate::error::Result;
 use crate::wal::{KeptLogs, LogSet};
-use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;
 use crate::write::{WritePath, wal_options};
 
@@ -38,7 +37,7 @@ impl WritePath {
                 !active.is_empty() && active.earliest_log_number() <= oldest
             };
             let due: Vec<&ColumnFamily> = families.iter().filter(|it| holds_oldest(it)).collect();
-            let is_any_sealed = self.seal_only(leadership, &due, Flush::InAnyCase)?;
+            let is_any_sealed = self.seal(leadership, &due, FlushReason::Other)?;
             if request_flushes_of_log(&families, oldest) || is_any_sealed {
                 self.flushes.flush_soon();
             }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use tailwater::{CompactRangeOptions, Db, OpenOptions, Statistics, WriteBatch, WriteOptions};
+use tailwater::{
+    CompactRangeOptions, Db, OpenOptions, Statistics, WriteBatch, WriteBufferManager, WriteOptions,
+};
 use tailwater_format::batch::HEADER_LENGTH;
 
 use crate::support::{Counted, tickers};
@@ -101,6 +103,61 @@ fn a_flush_counts_its_table() {
     assert_eq!((words[1], words[12]), ("1/0", "1.0"), "files and write amplification: {level}");
     assert_eq!(words[17], "1", "one flush: {level}");
     assert_eq!(counted.property("rocksdb.num-running-flushes"), "0");
+}
+
+/// Returns the tickers of the reasons of flushes, and their requests, that are not zero.
+fn reasons(counted: &Counted) -> Vec<(String, u64)> {
+    let moved = counted.moved().into_iter();
+    let reasons = moved.filter(|(name, _)| name.contains("reason."));
+    reasons.map(|(name, count)| (name.replace("reason.", ""), count)).collect()
+}
+
+fn of_reasons(reasons: &[(&str, u64)]) -> Vec<(String, u64)> {
+    reasons.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+}
+
+#[test]
+fn flushes_are_counted_by_their_reason() {
+    let full = "write_buffer_size=65536;arena_block_size=4096";
+    for (text, atomic) in [("", 0), ("atomic_flush=true", 1)] {
+        let counted = Counted::new(&format!("{full};memtable_max_range_deletions=2;{text}"));
+        let of_both = |reason: &str| {
+            let (flush, request) =
+                (format!("flush.{reason}"), format!("atomic_flush.request.{reason}"));
+            let all = [(request.as_str(), atomic), (flush.as_str(), 1)];
+            of_reasons(&all[1 - atomic as usize..])
+        };
+        counted.put("a", &"v".repeat(70_000));
+        assert_eq!(reasons(&counted), [], "{text}: the next write flushes");
+        counted.put("a", "1");
+        let memory = counted.measured("flush.write_buffer_full.memtable.memory.bytes");
+        assert!(memory.0 == 1 && memory.1 > 70_000, "{text}: {memory:?}");
+        assert_eq!(counted.measured("flush.memtable.memory.bytes"), memory, "{text}");
+        let data = counted.measured("flush.memtable.total.data.size.bytes");
+        assert_eq!(data, (1, 70_001), "{text}");
+        assert_eq!(reasons(&counted), of_both("write_buffer_full"), "{text}");
+        for _ in 0..2 {
+            counted
+                .db
+                .delete_range_cf_opt(&counted.family(), b"b", b"c", &WriteOptions::default())
+                .expect("a deletion");
+        }
+        counted.put("a", "1");
+        assert_eq!(reasons(&counted), of_both("memtable_max_range_deletions"), "{text}");
+        counted.flush();
+        let other = [("atomic_flush.request.other", 1)];
+        assert_eq!(reasons(&counted), of_reasons(&other[1 - atomic as usize..]), "{text}");
+
+        let manager = Arc::new(WriteBufferManager::new(100_000, false));
+        let counted = Counted::with(&format!("arena_block_size=4096;{text}"), |options| {
+            options.set_write_buffer_manager(manager);
+        });
+        counted.put("a", &"v".repeat(100_000));
+        counted.put("a", "1");
+        let memory = counted.measured("flush.write_buffer_manager.memtable.memory.bytes");
+        assert!(memory.0 == 1 && memory.1 > 100_000, "{text}: {memory:?}");
+        assert_eq!(reasons(&counted), of_both("write_buffer_manager"), "{text}");
+    }
 }
 
 #[test]

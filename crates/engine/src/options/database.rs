@@ -297,8 +297,10 @@ option_table! {
         /// Flushes and compactions that lack disk space or file descriptors are retried without
         /// limit.
         max_bgerror_resume_count: i32 = i32::MAX, Fixed, Honoured;
-        /// Enforces the memory limit of write buffers during recovery, too.
-        enforce_write_buffer_manager_during_recovery: bool = true, Fixed, NoEffect("recovered data is flushed after all logs are read");
+        /// Keeps recovered data within the limit of the write buffer manager: if it exceeds the
+        /// limit, it is flushed in parts while the logs are replayed, even with
+        /// `avoid_flush_during_recovery`.
+        enforce_write_buffer_manager_during_recovery: bool = true, Fixed, Honoured;
         /// Lets writers insert into a memtable concurrently.
         allow_concurrent_memtable_write: bool = true, Fixed, NoEffect(OWN_PIPELINE);
         /// Number of old logs kept for recycling; 0 means none.

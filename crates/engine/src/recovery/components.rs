@@ -84,7 +84,7 @@ impl LogsReplayed {
     ) -> Result<Recovered> {
         // If this function fails, locals are dropped before the parameter `locks`. So files are
         // closed before the LOCKs are released.
-        let replayed = self;
+        let mut replayed = self;
         replayed.check_blob_files()?;
         let numbers = file_numbers(&replayed.manifest, &replayed.directories)?;
         let in_manifest = replayed.manifest.database_id.clone();
@@ -115,12 +115,13 @@ impl LogsReplayed {
             is_new,
             keeps_logs,
         };
-        let (recovered, directories) = replayed.into_recovered(begun)?;
+        let second_replay = replayed.second_replay.take();
+        let (mut recovered, directories) = replayed.into_recovered(begun)?;
         recovered.flushes.record_logs()?;
         if keeps_logs {
             recovered.keep_logs(oldest)?
         } else {
-            recovered.flush_logs(number)?
+            recovered.flush_logs(number, second_replay)?
         }
         recovered.clear(&directories)?;
         Ok(recovered)
@@ -216,7 +217,11 @@ impl LogsReplayed {
         // left.
         let are_whole = self.logs.iter().all(|log| log.whole);
         let avoids_flush = self.options.database().avoid_flush_during_recovery;
-        let may_keep_logs = avoids_flush && are_whole && damaged.is_empty() && !is_new;
+        let may_keep_logs = avoids_flush
+            && are_whole
+            && damaged.is_empty()
+            && self.second_replay.is_none()
+            && !is_new;
         set_aside(storage, &self.home, directory, &damaged, info_log)?;
         if !may_keep_logs {
             return Ok(false);

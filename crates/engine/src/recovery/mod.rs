@@ -20,6 +20,7 @@ mod new_database;
 mod open;
 mod read_only;
 mod recovered;
+mod second_replay;
 mod wal_files;
 mod wal_replay;
 pub(crate) mod warnings;
@@ -48,6 +49,7 @@ use crate::stats::Activity;
 use crate::version::manifest::{DatabaseState, Manifest};
 use crate::version::{CompactCursors, Version};
 use crate::wal::replay::ReplayedLog;
+use second_replay::SecondReplay;
 
 pub(crate) use open::open;
 pub(crate) use read_only::recover_read_only;
@@ -113,7 +115,8 @@ struct ReplayedFamily {
     recorded_options: Option<FamilyOptions>,
 }
 
-/// A database whose logs were replayed into memtables.
+/// A database whose logs were replayed into memtables, or must be replayed again when tables can be
+/// written.
 pub(crate) struct LogsReplayed {
     pub(crate) home: PathBuf,
     pub(crate) storage: Arc<dyn Storage>,
@@ -126,6 +129,9 @@ pub(crate) struct LogsReplayed {
     manifest: DatabaseState,
     /// The logs that were replayed, oldest first.
     logs: Vec<ReplayedLog>,
+    /// What fills the memtables, which are empty, if they would have exceeded the limit of the
+    /// write buffer manager.
+    second_replay: Option<SecondReplay>,
     /// The blob files to which the logs refer: column family ID and file number.
     blob_files: BTreeSet<(u32, u64)>,
     pub(crate) last_sequence: Sequence,

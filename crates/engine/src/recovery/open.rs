@@ -15,7 +15,9 @@
 //! 5. A new log is begun, and the memtables are flushed. One atomic group of edits adds the tables
 //!    of all column families and records that no older log is needed. After a crash, either all of
 //!    these edits are in effect or none is. With `avoid_flush_during_recovery`, and if all old logs
-//!    are intact, the old logs are synced and kept instead of flushing the memtables.
+//!    are intact, the old logs are synced and kept instead of flushing the memtables. If the
+//!    contents of the old logs exceed the limit of a write buffer manager, the logs are replayed
+//!    again here, and flushed in parts (see `second_replay`).
 //! 6. Files that nothing refers to are removed.
 //! 7. The caller of [`open`] creates requested column families that are missing, and writes the
 //!    OPTIONS file.
@@ -82,15 +84,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
     found.check_objects().inspect_err(refused)?;
     found.prepare_directories(&info_log).inspect_err(refused)?;
     let replayed = found.replay_logs().inspect_err(refused)?;
-    for left_out in &replayed.left_out {
-        info_log.warn(format_args!(
-            "{}, offset {}: {} bytes were left out: {}",
-            left_out.path.display(),
-            left_out.offset,
-            left_out.bytes,
-            left_out.reason
-        ));
-    }
+    warnings::report_left_out(&info_log, &replayed.left_out);
     replayed.warnings.iter().for_each(|warning| info_log.warn(format_args!("{warning}")));
     replayed.recover(guard, locks, info_log, is_new)
 }

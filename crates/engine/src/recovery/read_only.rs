@@ -169,7 +169,8 @@ impl Followed {
         if options.database().max_open_files == -1 && is_any_missing(&found, &readers)? {
             return Ok(None);
         }
-        found.replay(Arc::clone(&self.factory), readers, logs.into_iter().map(Ok)).map(Some)
+        let logs = logs.into_iter().map(Ok);
+        found.replay(Arc::clone(&self.factory), readers, logs, None).map(Some)
     }
 
     /// Checks that the state is that of one point in time, and what the logs contained. A log whose

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
-use crate::column_family::{ColumnFamily, SealedMemTable};
+use super::second_replay::{RecoveredTables, SecondReplay};
+use crate::column_family::ColumnFamily;
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
 use crate::directory::{Directories, Locks, Needed};
@@ -17,7 +18,6 @@ use crate::flush::{FlushScheduler, in_epochs};
 use crate::inspect::table::TableFile;
 use crate::left_out::LeftOut;
 use crate::open_options::OptionsFiles;
-use crate::stats::Work;
 use crate::version::Versions;
 use crate::write::WritePath;
 
@@ -52,19 +52,23 @@ impl Recovered {
         Ok(())
     }
 
-    /// Flushes the contents of the old logs, which are in memtables. `number` is the number of the
-    /// new log, which becomes the oldest log that is needed.
-    pub(super) fn flush_logs(&self, number: u64) -> Result<()> {
+    /// Flushes the contents of the old logs, which are in memtables or are replayed again. `number`
+    /// is the number of the new log, which becomes the oldest log that is needed.
+    pub(super) fn flush_logs(
+        &mut self,
+        number: u64,
+        second_replay: Option<SecondReplay>,
+    ) -> Result<()> {
+        let mut tables = RecoveredTables::default();
+        if let Some(second_replay) = second_replay {
+            second_replay.run(self, number, &mut tables)?;
+        }
+        tables.write_memtables(self, number)?;
+        let table_count = tables.count();
         let families = self.context.shared.family_set();
         let mut edits = Vec::new();
-        let mut tables = 0;
         for family in families.iter() {
-            let memtable = family.active();
-            let sealed = [SealedMemTable { memtable, next_log_number: number }];
-            let flushed = self.flushes.write_tables(family, &sealed, Work::User)?;
-            tables += flushed.len();
-            let files = flushed.into_iter().map(|table| table.file).collect();
-            edits.push(self.recovered_edit(family, files, number)?);
+            edits.push(self.recovered_edit(family, tables.take(family.id()), number)?);
         }
         self.apply_recovered(edits)?;
         for family in families.iter() {
@@ -77,8 +81,9 @@ impl Recovered {
             let version = version.ok_or_else(|| Error::lost_version(family.name()))?;
             family.begin_anew(version, number, self.context.published());
         }
-        if tables > 0 {
-            self.context.info_log.info(format_args!("the logs were flushed to {tables} tables"));
+        if table_count > 0 {
+            let message = format_args!("the logs were flushed to {table_count} tables");
+            self.context.info_log.info(message);
         }
         // The logs are removed together with the other leftover files.
         drop(self.writes.logs().release(number, false));

@@ -1,11 +1,11 @@
 //! The third step of recovery: replays the logs into memtables.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tailwater_io::Purpose;
 
 use super::files::needed_logs;
+use super::second_replay::{ReplayLimit, SecondReplay, empty_memtables};
 use super::{FilesFound, FoundFamily, LogsReplayed, ReplayedFamily, Unrecovered};
 use crate::column_family::{ColumnFamily, FamilyReaders, ReaderFactory};
 use crate::error::{ErrorKind, Result};
@@ -13,7 +13,7 @@ use crate::opening::OpeningId;
 use crate::table::TableCache;
 use crate::version::Version;
 use crate::version::synced_logs;
-use crate::wal::replay::{self, Log, ReplayFamily, ReplayRules};
+use crate::wal::replay::{self, Log, ReplayFamilies, ReplayFamily, ReplayRules};
 
 impl FilesFound {
     /// Replays the logs into memtables.
@@ -30,7 +30,9 @@ impl FilesFound {
         };
         let readers: Vec<_> = self.families.iter().map(all_readers).collect();
         let opens_tables = options.database().max_open_files == -1;
-        let replayed = self.replay(factory, readers, logs)?;
+        let is_limited = options.database().enforce_write_buffer_manager_during_recovery;
+        let manager = factory.write_buffer_manager.clone().filter(|_| is_limited);
+        let replayed = self.replay(factory, readers, logs, manager.map(ReplayLimit::new))?;
         if opens_tables {
             let mut opened = 0;
             for family in replayed.families() {
@@ -42,18 +44,20 @@ impl FilesFound {
     }
 
     /// Replays the given logs, oldest first, into memtables. `readers` has the readers of each
-    /// column family, in the order of their ids.
+    /// column family, in the order of their ids. If the memtables exceed `limit`, they are emptied,
+    /// and the result has a second replay.
     pub(super) fn replay(
         self,
         factory: Arc<ReaderFactory>,
         readers: Vec<Arc<FamilyReaders>>,
         logs: impl Iterator<Item = Result<Log>>,
+        mut limit: Option<ReplayLimit>,
     ) -> Result<LogsReplayed> {
         let Self { unrecovered, manifest, families: found, mut left_out, .. } = self;
         let Unrecovered { home, storage, options, io_modes, .. } = unrecovered;
         let opening = OpeningId::new();
         let mut families = Vec::new();
-        let mut targets = BTreeMap::new();
+        let mut targets = ReplayFamilies::new();
         for (found, readers) in found.into_iter().zip(readers) {
             let FoundFamily { id, name, options: set, version, log_number, .. } = found;
             let FoundFamily { cursors, recorded_options, .. } = found;
@@ -65,7 +69,7 @@ impl FilesFound {
                     name: family.name().to_owned(),
                     log_number,
                     has_tables: family.super_version().version().files().next().is_some(),
-                    memtable: family.active(),
+                    memtable: Some(family.active()),
                 },
             );
             families.push(ReplayedFamily { family, log_number, cursors, recorded_options });
@@ -76,7 +80,30 @@ impl FilesFound {
             verifies_predecessors: options.database().track_and_verify_wals,
             recycles: options.database().recycle_log_file_num > 0,
         };
-        let replayed = replay::replay(logs, rules, manifest.last_sequence, &targets)?;
+        let mut exceeded = None;
+        let last_sequence = manifest.last_sequence;
+        let replayed = replay::replay(
+            logs,
+            rules,
+            last_sequence,
+            &mut targets,
+            &mut |targets: &mut ReplayFamilies, bytes| {
+                if let Some(limit) = limit.take_if(|limit| limit.is_exceeded_by(bytes)) {
+                    targets.values_mut().for_each(|family| family.memtable = None);
+                    empty_memtables(families.iter().map(|replayed| &replayed.family), 0, 0);
+                    exceeded = Some(limit);
+                }
+                Ok(())
+            },
+        )?;
+        let second_replay = exceeded.map(|limit| SecondReplay {
+            limit,
+            rules,
+            last_sequence,
+            families: targets,
+            log_directory: options.wal_directory(&home.path),
+            logs: replayed.logs.clone(),
+        });
         left_out.extend(replayed.left_out);
         Ok(LogsReplayed {
             home: home.path,
@@ -88,6 +115,7 @@ impl FilesFound {
             families,
             manifest,
             logs: replayed.logs,
+            second_replay,
             blob_files: replayed.blob_files,
             last_sequence: replayed.last_sequence,
             left_out,

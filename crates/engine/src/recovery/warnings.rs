@@ -10,8 +10,19 @@
 use tailwater_io::Purpose;
 
 use crate::column_family::ColumnFamily;
+use crate::left_out::LeftOut;
 use crate::open_options::{ObjectKind, OpenOptions, listed};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions, FilterPolicy, IoModeChoice};
+use crate::stats::InfoLog;
+
+/// Writes to the LOG which parts of the database's files were left out.
+pub(super) fn report_left_out(info_log: &InfoLog, parts: &[LeftOut]) {
+    for LeftOut { path, offset, bytes, reason, .. } in parts {
+        let path = path.display();
+        info_log
+            .warn(format_args!("{path}, offset {offset}: {bytes} bytes were left out: {reason}"));
+    }
+}
 
 /// A setting that is not put into effect. The fields are the parts of the warning before and after
 /// the names of the column families that have this setting.

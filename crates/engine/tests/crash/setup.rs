@@ -126,6 +126,9 @@ impl Setup {
             setup.add("level_compaction_dynamic_level_bytes", rng.bool());
             setup.add("compaction_pri", rng.choice(PRIORITIES).expect("there are some"));
         }
+        if rng.u8(..3) == 0 {
+            setup.add("db_write_buffer_size", rng.u32(20_000..200_000));
+        }
         setup.add("max_background_flushes", rng.u8(1..=4));
         for name in ["bytes_per_sync", "wal_bytes_per_sync"] {
             if rng.u8(..3) == 0 {

@@ -1,13 +1,16 @@
 //! Recovery from the files that an earlier opening of the database left.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use tailwater::{Db, WriteOptions};
+use tailwater::{Db, WriteBufferManager, WriteOptions};
 use tailwater_io::Storage;
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose};
 
-use crate::support::{default_family, get, get_from, logs, names, options, put, simulated};
+use crate::support::{
+    default_family, findings, get, get_from, level_0, log, logs, names, options, put, simulated,
+};
 
 const PATH: &str = "/db";
 
@@ -163,4 +166,111 @@ fn unsynced_logs_after_a_gap_are_kept_aside() {
     assert!((found..150).all(|key| get(&db, &format!("{key:03}")).is_none()), "nothing behind it");
     let kept = names(&image, &Path::new(PATH).join("lost"));
     assert_eq!(kept, logs[2..]);
+}
+
+/// Options with which memtables grow in small steps, and with which logs are kept if possible.
+const SMALL_STEPS: &str =
+    "arena_block_size=4096;disable_auto_compactions=true;avoid_flush_during_recovery=true";
+
+/// Returns a disk after a crash of the process, with a database of two column families that has
+/// 600,000 bytes in its logs: each of 200 keys was put three times.
+fn crashed_with_full_logs() -> SimStorage {
+    let disk = SimStorage::new(1);
+    let db = open(&disk, SMALL_STEPS);
+    let other = db.create_cf("other", &default_family(&db).options()).expect("a family");
+    for number in 0..300 {
+        let (key, value) = (format!("{:03}", number % 100), format!("{number} {:1000}", ""));
+        put(&db, &key, &value).expect("a put");
+        let unsynced = WriteOptions::default();
+        db.put_cf_opt(&other, key.as_bytes(), value.as_bytes(), &unsynced).expect("a put");
+    }
+    disk.process_crash_image(1)
+}
+
+/// Opens the database with a write buffer manager of `limit` bytes.
+fn open_within(disk: &SimStorage, text: &str, limit: usize) -> (Db, Arc<WriteBufferManager>) {
+    let manager = Arc::new(WriteBufferManager::new(limit, false));
+    let mut options = simulated(disk, text);
+    options.set_write_buffer_manager(Arc::clone(&manager));
+    (Db::open(PATH, &options).expect("the database"), manager)
+}
+
+fn assert_last_values(db: &Db, until: usize) {
+    for family in ["default", "other"].map(|name| db.cf_handle(name).expect("a family")) {
+        for number in until - 100..until {
+            let value = get_from(db, &family, &format!("{:03}", number % 100));
+            let value = value.unwrap_or_else(|| panic!("{number} is lost"));
+            assert_eq!(value.trim(), number.to_string());
+        }
+    }
+}
+
+#[test]
+fn data_beyond_the_limit_is_flushed_while_the_logs_are_replayed() {
+    let crashed = crashed_with_full_logs();
+    for (limit, is_exceeded) in [(100_000, true), (10 << 20, false), (0, false)] {
+        let disk = crashed.process_crash_image(1);
+        let mut reading = simulated(&disk, SMALL_STEPS);
+        reading.set_write_buffer_manager(Arc::new(WriteBufferManager::new(limit, false)));
+        let reader = Db::open_read_only(PATH, &reading).expect("a database");
+        assert_last_values(&reader, 300);
+        drop(reader);
+        let (db, manager) = open_within(&disk, SMALL_STEPS, limit);
+        assert_last_values(&db, 300);
+        let tables = level_0(&db);
+        assert_eq!((tables > 2, tables > 0), (is_exceeded, is_exceeded), "{tables} tables");
+        assert!(limit == 0 || manager.memory_usage() < limit, "{}", manager.memory_usage());
+        assert_eq!(log(&disk, PATH).contains("the logs are replayed again"), is_exceeded);
+        let image = disk.crash_image(1);
+        drop(db);
+        assert_last_values(&open(&image, ""), 300);
+        assert_eq!(findings(PATH.as_ref(), &simulated(&image, "")), []);
+    }
+}
+
+#[test]
+fn small_flushes_do_not_relieve_a_limit_that_others_have_reached() {
+    let disk = crashed_with_full_logs();
+    let manager = Arc::new(WriteBufferManager::new(1 << 20, false));
+    let mut elsewhere = simulated(&SimStorage::new(1), SMALL_STEPS);
+    // Its memtable reaches the limit, and is not flushed before the next write.
+    elsewhere.set_write_buffer_manager(Arc::clone(&manager));
+    let busy = Db::open("/busy", &elsewhere).expect("a database");
+    put(&busy, "a", &"v".repeat(1 << 20)).expect("a put");
+    let mut options = simulated(&disk, SMALL_STEPS);
+    options.set_write_buffer_manager(Arc::clone(&manager));
+    let db = Db::open(PATH, &options).expect("the database");
+    assert_last_values(&db, 300);
+    // The logs have 37 times the least part of the limit that is flushed, 16 KiB.
+    assert!((10..=45).contains(&level_0(&db)), "{} tables", level_0(&db));
+}
+
+/// Tests logs with a torn end, and with damage, in a database whose data exceeds the limit.
+#[test]
+fn a_second_replay_leaves_out_the_same_as_the_first() {
+    for is_torn in [true, false] {
+        let crashed = crashed_with_full_logs();
+        let path = Path::new(PATH).join(logs(&crashed, PATH.as_ref()).pop().expect("a log"));
+        let mut file =
+            crashed.create(&path, Create::Existing, IoMode::Buffered, Purpose::Wal).expect("a log");
+        let length = file.length().expect("its length");
+        if is_torn {
+            file.truncate(length - 2).expect("a log that is cut short");
+        } else {
+            file.write_at(&[0xff; 8], length / 2, Purpose::Wal).expect("damage");
+        }
+        drop(file);
+        let mut found = Vec::new();
+        for limit in [100_000, 0] {
+            let disk = crashed.process_crash_image(1);
+            let (db, _) = open_within(&disk, SMALL_STEPS, limit);
+            let left_out: Vec<_> = db.left_out().to_vec();
+            let lost = disk.list(&Path::new(PATH).join("lost")).map_or(0, |lost| lost.len());
+            let value = |key| get(&db, &format!("{key:03}")).map(|value| value.trim().to_owned());
+            let keys = (0..100).map(value);
+            found.push((left_out, lost, keys.collect::<Vec<_>>()));
+        }
+        assert_eq!((found[0].0.len(), found[0].1), (1, usize::from(!is_torn)));
+        assert_eq!(found[0], found[1]);
+    }
 }

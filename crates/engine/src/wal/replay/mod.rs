@@ -52,9 +52,16 @@ pub(crate) struct ReplayFamily {
     pub(crate) log_number: u64,
     /// Whether the family has tables.
     pub(crate) has_tables: bool,
-    /// The memtable into which the family's records are inserted.
-    pub(crate) memtable: Arc<MemTable>,
+    /// The memtable into which the family's records are inserted; `None` if they are only checked.
+    pub(crate) memtable: Option<Arc<MemTable>>,
 }
+
+/// The column families of a replay, by ID.
+pub(crate) type ReplayFamilies = BTreeMap<u32, ReplayFamily>;
+
+/// Called after each batch that was replayed, with the size of the batch in bytes. May replace the
+/// families' memtables. An error ends the replay.
+pub(crate) type AfterBatch<'a> = dyn FnMut(&mut ReplayFamilies, usize) -> Result<()> + 'a;
 
 /// The result of replay.
 #[derive(Debug, Default)]
@@ -84,6 +91,13 @@ pub(crate) struct ReplayedLog {
     pub(crate) recycled: bool,
 }
 
+impl ReplayedLog {
+    /// Returns the number of the log.
+    pub(crate) fn number(&self) -> u64 {
+        self.as_predecessor.log_number
+    }
+}
+
 /// The rules that decide which logs and records are replayed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplayRules {
@@ -104,14 +118,16 @@ pub(crate) struct ReplayRules {
 ///
 /// # Errors
 /// Corruption, with file and offset, for damage that the recovery mode does not accept; not
-/// supported, for a log that contains transactions or user-defined timestamps.
+/// supported, for a log that contains transactions or user-defined timestamps; an error that
+/// `after_batch` returns.
 pub(crate) fn replay(
     logs: impl Iterator<Item = Result<Log>>,
     rules: ReplayRules,
     last_sequence: Sequence,
-    families: &BTreeMap<u32, ReplayFamily>,
+    families: &mut ReplayFamilies,
+    after_batch: &mut AfterBatch<'_>,
 ) -> Result<Replayed> {
-    let mut replay = Replay::new(rules, last_sequence, families);
+    let mut replay = Replay::new(rules, last_sequence, families, after_batch);
     for log in logs {
         let log = log?;
         let recycled = replay.read_log(&log)?;
@@ -147,8 +163,8 @@ pub(crate) fn end_of_log(log: &Log, mode: RecoveryMode, recycles: bool) -> Resul
     // The log's description of its predecessor is ignored.
     let rules =
         ReplayRules { mode, recycles, min_log_number: u64::MAX, verifies_predecessors: false };
-    let families = BTreeMap::new();
-    let mut replay = Replay::new(rules, 0, &families);
+    let (mut families, mut after_batch) = (BTreeMap::new(), |_: &mut ReplayFamilies, _| Ok(()));
+    let mut replay = Replay::new(rules, 0, &mut families, &mut after_batch);
     match replay.read_log(log) {
         Ok(_) => {}
         Err(error) if matches!(error.kind(), ErrorKind::Corruption | ErrorKind::NotSupported) => {
@@ -167,7 +183,8 @@ pub(crate) fn end_of_log(log: &Log, mode: RecoveryMode, recycles: bool) -> Resul
 /// Replay in progress.
 struct Replay<'a> {
     rules: ReplayRules,
-    families: &'a BTreeMap<u32, ReplayFamily>,
+    families: &'a mut ReplayFamilies,
+    after_batch: &'a mut AfterBatch<'a>,
     /// The sequence number of the next batch if none is missing; `None` before the first batch.
     next_sequence: Option<Sequence>,
     /// The description of the previous log. The current log is expected to have recorded the same
@@ -241,11 +258,13 @@ impl<'a> Replay<'a> {
     fn new(
         rules: ReplayRules,
         last_sequence: Sequence,
-        families: &'a BTreeMap<u32, ReplayFamily>,
+        families: &'a mut ReplayFamilies,
+        after_batch: &'a mut AfterBatch<'a>,
     ) -> Self {
         Self {
             rules,
             families,
+            after_batch,
             next_sequence: None,
             log_before: None,
             current: LogState::default(),
@@ -409,7 +428,10 @@ impl<'a> Replay<'a> {
                 return Ok(Flow::EndOfLog);
             }
             Ok(checked) if self.follows(&checked) => match self.apply(log, checked) {
-                Ok(()) => return Ok(Flow::Continue),
+                Ok(()) => {
+                    (self.after_batch)(self.families, record.payload.len())?;
+                    return Ok(Flow::Continue);
+                }
                 Err(refusal) => refusal,
             },
             Ok(_) => {
@@ -540,7 +562,7 @@ impl<'a> Replay<'a> {
         follows
     }
 
-    /// Inserts a batch into the memtables.
+    /// Inserts a batch into the memtables, if there are any.
     fn apply(&mut self, log: &Log, checked: CheckedBatch<'_>) -> std::result::Result<(), Refusal> {
         let batch_sequence = checked.records.sequence();
         let mut sequence = batch_sequence;
@@ -549,10 +571,11 @@ impl<'a> Replay<'a> {
             let Some(value_type) = record.kind.value_type() else { continue };
             let family = self.families.get(&record.column_family);
             if let Some(family) = family.filter(|family| family.log_number <= log.number) {
-                family
-                    .memtable
-                    .add(sequence, value_type, record.key, record.value)
-                    .map_err(|error| Refusal::Rejected(error.to_string()))?;
+                if let Some(memtable) = &family.memtable {
+                    memtable
+                        .add(sequence, value_type, record.key, record.value)
+                        .map_err(|error| Refusal::Rejected(error.to_string()))?;
+                }
                 for_each_blob_index(value_type, record.value, |index| {
                     if let BlobIndex::Blob(location) = BlobIndex::decode(index)? {
                         let file = (record.column_family, location.file_number);

@@ -70,6 +70,20 @@ effects! {
         }
     }
 
+    recovery_flushes_at_the_limit shows "enforce_write_buffer_manager_during_recovery" {
+        let limited = "avoid_flush_during_recovery=true;db_write_buffer_size=65536";
+        let common = "arena_block_size=4096;disable_auto_compactions=true";
+        for (text, flushes) in
+            [("", true), ("enforce_write_buffer_manager_during_recovery=false", false)]
+        {
+            let scene = open(common);
+            scene.fill(0, 200, 1000);
+            let scene = scene.reopen(&format!("{common};{limited};{text}"));
+            assert_eq!(scene.level_0() > 2, flushes, "{text}: {} tables", scene.level_0());
+            assert!(scene.get("000199").is_some());
+        }
+    }
+
     all_families_are_flushed shows "atomic_flush" {
         for (text, tables) in [("", 1), ("atomic_flush=true", 2)] {
             let scene = open(text);

@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use tailwater::{RateLimiter, RateLimiterMode};
+use tailwater::{RateLimiter, RateLimiterMode, RateLimiterPriority};
 
 use crate::boundary::{entry, give};
 
@@ -21,6 +21,35 @@ fn limiter(rate: i64, refill_period_us: i64, fairness: i32) -> RateLimiter {
 
 fn give_limiter(limiter: RateLimiter) -> *mut rocksdb_ratelimiter_t {
     give(rocksdb_ratelimiter_t { limiter: Arc::new(limiter) })
+}
+
+/// A priority, as programs set it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct IoPriority(pub(crate) c_int);
+
+impl Default for IoPriority {
+    /// `IO_TOTAL`: a call is not charged to the rate limiter.
+    fn default() -> Self {
+        Self(4)
+    }
+}
+
+impl IoPriority {
+    /// Returns the priority; `None` for `IO_TOTAL` and for numbers that RocksDB does not define.
+    pub(crate) fn priority(self) -> Option<RateLimiterPriority> {
+        match self.0 {
+            0 => Some(RateLimiterPriority::Low),
+            1 => Some(RateLimiterPriority::Mid),
+            2 => Some(RateLimiterPriority::High),
+            3 => Some(RateLimiterPriority::User),
+            _ => None,
+        }
+    }
+
+    /// Whether RocksDB defines the number.
+    pub(crate) fn is_defined(self) -> bool {
+        (0..=4).contains(&self.0)
+    }
 }
 
 entry! {

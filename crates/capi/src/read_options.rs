@@ -1,6 +1,6 @@
 //! Options of reads.
 
-use std::ffi::c_uchar;
+use std::ffi::{c_int, c_uchar};
 use std::sync::{Arc, Weak};
 
 use tailwater::{ReadOptions, Snapshot};
@@ -8,6 +8,7 @@ use tailwater::{ReadOptions, Snapshot};
 use crate::boundary::{Failure, Outcome, entry, give};
 use crate::database::rocksdb_t;
 use crate::marks::{Marked, Marks};
+use crate::rate_limiter::IoPriority;
 use crate::snapshot::rocksdb_snapshot_t;
 
 /// Options of reads.
@@ -21,6 +22,7 @@ pub(crate) struct rocksdb_readoptions_t {
     snapshot: Option<Weak<Snapshot>>,
     /// Whether seeks find all keys, which they do in a total order as well.
     auto_prefix_mode: bool,
+    priority: IoPriority,
 }
 
 impl Marked for rocksdb_readoptions_t {
@@ -116,5 +118,19 @@ entry! {
 entry! {
     fn rocksdb_readoptions_get_auto_prefix_mode(opt: shared rocksdb_readoptions_t) -> c_uchar {
         Ok(opt.auto_prefix_mode.into())
+    }
+}
+
+entry! {
+    fn rocksdb_readoptions_set_rate_limiter_priority(opt: &mut rocksdb_readoptions_t, v: c_int) {
+        opt.priority = IoPriority(v);
+        opt.options.rate_limiter_priority = opt.priority.priority();
+        Ok(())
+    }
+}
+
+entry! {
+    fn rocksdb_readoptions_get_rate_limiter_priority(opt: shared rocksdb_readoptions_t) -> c_int {
+        Ok(opt.priority.0)
     }
 }

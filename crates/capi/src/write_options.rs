@@ -1,16 +1,20 @@
 //! Options of writes.
 
-use tailwater::WriteOptions;
+use std::ffi::c_int;
+
+use tailwater::{RateLimiterPriority, WriteOptions};
 
 use crate::boundary::{Outcome, entry, give};
 use crate::database::rocksdb_t;
 use crate::marks::{Marked, Marks};
+use crate::rate_limiter::IoPriority;
 
 /// Options of writes.
 #[derive(Default)]
 pub(crate) struct rocksdb_writeoptions_t {
     pub(crate) options: WriteOptions,
     pub(crate) marks: Marks,
+    priority: IoPriority,
 }
 
 impl Marked for rocksdb_writeoptions_t {
@@ -39,5 +43,22 @@ entry! {
     fn rocksdb_writeoptions_destroy(opt: own rocksdb_writeoptions_t) {
         drop(opt);
         Ok(())
+    }
+}
+
+entry! {
+    /// A write with a number that RocksDB does not define fails, as with one that it does not allow
+    /// for writes.
+    fn rocksdb_writeoptions_set_rate_limiter_priority(opt: &mut rocksdb_writeoptions_t, v: c_int) {
+        opt.priority = IoPriority(v);
+        let refused = (!opt.priority.is_defined()).then_some(RateLimiterPriority::Low);
+        opt.options.rate_limiter_priority = opt.priority.priority().or(refused);
+        Ok(())
+    }
+}
+
+entry! {
+    fn rocksdb_writeoptions_get_rate_limiter_priority(opt: shared rocksdb_writeoptions_t) -> c_int {
+        Ok(opt.priority.0)
     }
 }

@@ -40,8 +40,8 @@
 //! [`CustomCompactionFilter`].
 //!
 //! Objects without a name are set with `OpenOptions::set_*`, and can be shared between databases:
-//! [`BlockCache`], [`WriteBufferManager`], [`RateLimiter`] with its [`RateLimiterMode`],
-//! [`SstFileManager`], [`Statistics`], [`Clock`]. A filter policy has neither form: filters must be
+//! [`BlockCache`], [`WriteBufferManager`], [`RateLimiter`] with its [`RateLimiterMode`] and
+//! [`RateLimiterPriority`], [`SstFileManager`], [`Statistics`], [`Clock`]. A filter policy has neither form: filters must be
 //! readable by RocksDB, so the option string `filter_policy` selects a built-in one.
 
 #![deny(missing_docs)]
@@ -141,7 +141,9 @@ pub use tailwater_io::Clock;
 #[doc(inline)]
 pub use tailwater_io::clock::SystemClock;
 #[doc(inline)]
-pub use tailwater_io::pace::{Mode as RateLimiterMode, RateLimiter};
+pub use tailwater_io::pace::{
+    Mode as RateLimiterMode, Priority as RateLimiterPriority, RateLimiter,
+};
 #[doc(inline)]
 pub use tailwater_io::sizing::AutoSizes;
 pub use wal::Updates;

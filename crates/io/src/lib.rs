@@ -19,6 +19,7 @@ compile_error!("tailwater-io supports Linux only");
 
 pub mod attribution;
 pub mod buffer;
+mod charged_reads;
 pub mod clock;
 pub mod descriptors;
 mod error;
@@ -47,6 +48,7 @@ pub mod stream;
 pub mod sync;
 pub mod thread;
 
+pub use charged_reads::{ChargedReads, charge_reads};
 pub use clock::Clock;
 pub use descriptors::{DescriptorBudget, open_files_max};
 pub use error::{Error, Operation, Result};

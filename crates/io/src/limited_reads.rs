@@ -1,22 +1,23 @@
-//! Limits the rate at which compactions read.
+//! Limits the rate at which compactions read, and users who ask for it.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::pace::{OpType, Priority, RateLimiter};
-use crate::{IoMode, Purpose, ReadFile, ReadTime, Result, Storage};
+use crate::pace::{CountedLimiter, OpType, Priority};
+use crate::{IoMode, Purpose, ReadFile, ReadTime, Result, Storage, charged_reads};
 
-/// Wraps a storage so that reads of compactions wait for a rate limiter, with low priority. Other
-/// reads do not wait.
+/// Wraps a storage so that reads of compactions wait for a rate limiter, with low priority, and
+/// reads for users with the priority of [`charge_reads`](crate::charge_reads), if there is one.
+/// Other reads do not wait.
 #[derive(Debug)]
 pub struct LimitedReads {
     files: Arc<dyn Storage>,
-    limiter: Arc<RateLimiter>,
+    limiter: CountedLimiter,
 }
 
 impl LimitedReads {
     /// Creates the wrapper.
-    pub fn new(files: Arc<dyn Storage>, limiter: Arc<RateLimiter>) -> Self {
+    pub fn new(files: Arc<dyn Storage>, limiter: CountedLimiter) -> Self {
         Self { files, limiter }
     }
 }
@@ -30,20 +31,25 @@ impl Storage for LimitedReads {
 
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>> {
         let file = self.files.open(path, mode, purpose)?;
-        Ok(Arc::new(LimitedFile { file, limiter: Arc::clone(&self.limiter) }))
+        Ok(Arc::new(LimitedFile { file, limiter: self.limiter.clone() }))
     }
 }
 
 #[derive(Debug)]
 struct LimitedFile {
     file: Arc<dyn ReadFile>,
-    limiter: Arc<RateLimiter>,
+    limiter: CountedLimiter,
 }
 
 impl LimitedFile {
     fn wait(&self, bytes: usize, purpose: Purpose) {
-        if matches!(purpose, Purpose::CompactionRead | Purpose::CompactionBlobRead) {
-            self.limiter.request_of(OpType::Read, bytes as u64, Priority::Low);
+        let priority = match purpose {
+            Purpose::CompactionRead | Purpose::CompactionBlobRead => Some(Priority::Low),
+            Purpose::UserRead | Purpose::UserBlobRead => charged_reads::priority(),
+            _ => None,
+        };
+        if let Some(priority) = priority {
+            self.limiter.request(OpType::Read, bytes as u64, priority);
         }
     }
 }

@@ -166,6 +166,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "statistics",
             "foreground",
             "shards",
+            "charged_reads",
             "pace",
             "shared_memory",
             "error",

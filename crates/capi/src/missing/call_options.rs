@@ -150,8 +150,6 @@ missing! {
     fn rocksdb_readoptions_get_merge_operand_count_threshold(
         opt: shared rocksdb_readoptions_t,
     ) -> usize;
-    fetch(opt, rate_limiter_priority, 4)
-    fn rocksdb_readoptions_get_rate_limiter_priority(opt: shared rocksdb_readoptions_t) -> c_int;
     fetch(opt, read_tier, 0)
     fn rocksdb_readoptions_get_read_tier(opt: shared rocksdb_readoptions_t) -> c_int;
     empty_text(request_id_len)
@@ -194,8 +192,6 @@ missing! {
         opt: shared rocksdb_readoptions_t,
         threshold: usize,
     );
-    store(opt, v, rate_limiter_priority, 4, Nothing)
-    fn rocksdb_readoptions_set_rate_limiter_priority(opt: shared rocksdb_readoptions_t, v: c_int);
     store(opt, v, read_tier, 0, Refuse)
     fn rocksdb_readoptions_set_read_tier(opt: shared rocksdb_readoptions_t, v: c_int);
     inert fn rocksdb_readoptions_set_request_id(
@@ -236,8 +232,6 @@ missing! {
     fn rocksdb_writeoptions_get_protection_bytes_per_key(
         opt: shared rocksdb_writeoptions_t,
     ) -> usize;
-    fetch(opt, rate_limiter_priority, 4)
-    fn rocksdb_writeoptions_get_rate_limiter_priority(opt: shared rocksdb_writeoptions_t) -> c_int;
     store(opt, v, ignore_missing_column_families, 0, Refuse)
     fn rocksdb_writeoptions_set_ignore_missing_column_families(
         opt: shared rocksdb_writeoptions_t,
@@ -257,6 +251,4 @@ missing! {
         opt: shared rocksdb_writeoptions_t,
         v: usize,
     );
-    store(opt, v, rate_limiter_priority, 4, Nothing)
-    fn rocksdb_writeoptions_set_rate_limiter_priority(opt: shared rocksdb_writeoptions_t, v: c_int);
 }

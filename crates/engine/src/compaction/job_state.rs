@@ -8,7 +8,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::key::Sequence;
 use tailwater_format::{Comparator, key};
 use tailwater_io::buffer::{ALIGNMENT, BufferPool, MAX_ALIGNMENT};
-use tailwater_io::pace::RateLimiter;
+use tailwater_io::pace::CountedLimiter;
 use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, IoMode, Storage};
@@ -79,7 +79,7 @@ pub(crate) struct OutputSettings {
     /// The database, column family and host that are named as the creator in the properties of each
     /// output. The job sets the file number and the times of each output.
     pub(crate) origin: Origin,
-    pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
+    pub(crate) rate_limiter: Option<CountedLimiter>,
     /// The pool of buffers for writing outputs.
     pub(crate) buffers: BufferPool,
     /// Threads that write full buffers in the background.

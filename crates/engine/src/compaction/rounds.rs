@@ -273,7 +273,7 @@ impl CompactionScheduler {
                 is_bottommost,
             ),
             origin: self.context.origin(family),
-            rate_limiter: self.context.options.rate_limiter(),
+            rate_limiter: self.context.rate_limiter(),
             buffers: table_buffers(
                 &self.context.options.now(),
                 claim.compaction.max_subcompactions,

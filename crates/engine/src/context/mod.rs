@@ -22,6 +22,7 @@ use std::sync::atomic::AtomicU64;
 
 use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::VersionEdit;
+use tailwater_io::pace::CountedLimiter;
 use tailwater_io::{Clock, Storage};
 
 use crate::background::{Background, ErrorState, FailedPart};
@@ -35,7 +36,7 @@ use crate::options::ColumnFamilyOptions;
 use crate::read::ReadState;
 use crate::sst_file_manager::TrackedFiles;
 use crate::stall::StallController;
-use crate::stats::InfoLog;
+use crate::stats::{InfoLog, Statistics};
 use crate::table::FileMetadata;
 use crate::version::{Installation, Written};
 
@@ -71,6 +72,13 @@ impl Context {
     /// Returns the highest sequence number that reads see.
     pub(crate) fn published(&self) -> Sequence {
         self.shared.published()
+    }
+
+    /// Returns the rate limiter of flushes and compactions, if there is one, which counts in the
+    /// database's statistics.
+    pub(crate) fn rate_limiter(&self) -> Option<CountedLimiter> {
+        let limiter = self.options.rate_limiter()?;
+        Some(Statistics::counting(limiter, self.shared.statistics.clone()))
     }
 
     /// Returns the time in seconds since 1970.

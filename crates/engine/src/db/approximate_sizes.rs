@@ -21,8 +21,7 @@ use crate::table::{FileMetadata, ReadProfile, TableIterator};
 use crate::version::Level;
 
 /// Parameters for reading the indexes of tables.
-const PROFILE: ReadProfile =
-    ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
+const PROFILE: ReadProfile = ReadProfile::new(Purpose::UserRead, true);
 
 /// Bytes of a memtable entry in addition to its key and value: 8 for the trailer, and 1 for each of
 /// the two lengths.

@@ -327,5 +327,6 @@ pub(super) fn profile(options: &ReadOptions) -> ReadProfile {
         purpose: Purpose::UserRead,
         verify_checksums: options.verify_checksums,
         fill_cache: options.fill_cache,
+        charged: options.rate_limiter_priority,
     }
 }

@@ -204,7 +204,7 @@ impl<'f> Tables<'f> {
         let (number, path) = context.numbers.take_unused(&*context.storage, path)?;
         let database = context.options.now();
         let buffers = flushes.buffers.lock().clone();
-        let rate_limiter = context.options.rate_limiter();
+        let rate_limiter = context.rate_limiter();
         let files = NewFiles {
             storage: &*context.storage,
             database: &database,

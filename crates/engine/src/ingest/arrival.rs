@@ -102,8 +102,7 @@ impl Ingester {
 
     fn copy(&self, file: &ExternalFile, path: &Path) -> Result<()> {
         let purpose = Purpose::Ingestion;
-        let (database, rate_limiter) =
-            (self.context.options.now(), self.context.options.rate_limiter());
+        let (database, rate_limiter) = (self.context.options.now(), self.context.rate_limiter());
         let files = NewFiles {
             storage: &*self.context.storage,
             database: &database,

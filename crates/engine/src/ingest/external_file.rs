@@ -21,8 +21,7 @@ use crate::verify;
 /// properties.
 const VERSION: u32 = 2;
 /// Parameters of reads of external tables.
-const PROFILE: ReadProfile =
-    ReadProfile { purpose: Purpose::Ingestion, verify_checksums: true, fill_cache: false };
+const PROFILE: ReadProfile = ReadProfile::new(Purpose::Ingestion, false);
 
 /// A file to be ingested.
 #[derive(Debug, Clone, Default)]

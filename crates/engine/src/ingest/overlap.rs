@@ -17,8 +17,7 @@ use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::table::{FileMetadata, ReadPlan, ReadProfile, TableCache, TableIterator};
 
 /// Parameters of searches in tables of the database.
-const PROFILE: ReadProfile =
-    ReadProfile { purpose: Purpose::Ingestion, verify_checksums: true, fill_cache: true };
+const PROFILE: ReadProfile = ReadProfile::new(Purpose::Ingestion, true);
 
 /// A cache of overlaps: whether a table has records or range tombstones in the key range of a file
 /// to be ingested.

@@ -18,6 +18,7 @@ use crate::options::{
     FilterPolicy, PinningTier,
 };
 use crate::prefix_extractor::PrefixExtractor;
+use crate::stats::Statistics;
 use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
 use crate::write_buffer_manager::WriteBufferManager;
 
@@ -141,12 +142,14 @@ impl OpenOptions {
         self.rate_limiter.clone().or_else(|| (rate > 0).then(own))
     }
 
-    /// Returns `storage`, with a limit of the rate at which compactions read if the user's rate
-    /// limiter limits reads.
+    /// Returns `storage`, with a limit of the rate at which compactions read, and reads for users
+    /// with a priority, if the user's rate limiter limits reads.
     pub(crate) fn limiting_reads(&self, storage: Arc<dyn Storage>) -> Arc<dyn Storage> {
         match &self.rate_limiter {
             Some(limiter) if limiter.mode().limits(OpType::Read) => {
-                Arc::new(LimitedReads::new(storage, Arc::clone(limiter)))
+                let statistics = self.statistics.clone();
+                let limiter = Statistics::counting(Arc::clone(limiter), statistics);
+                Arc::new(LimitedReads::new(storage, limiter))
             }
             _ => storage,
         }

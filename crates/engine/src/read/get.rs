@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use tailwater_format::key::{ParsedKey, Sequence};
+use tailwater_io::charge_reads;
 
 use crate::column_family::SuperVersion;
 use crate::epoch::{self, FullEpochCell, Guard};
@@ -236,6 +237,7 @@ fn finish<S: Sink>(
     cursors: &mut GetCursors,
     note: impl FnOnce(&SuperVersion, &Lookup<'_, S>, Progress),
 ) -> Result<bool> {
+    let _charged = charge_reads(profile.charged);
     let searched = match missing {
         Some(_) => search(source, &Loading(profile), &mut lookup, &mut progress, cursors),
         None => Ok(()),

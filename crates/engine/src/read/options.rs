@@ -1,5 +1,7 @@
 //! Options of reads.
 
+use tailwater_io::pace::Priority;
+
 use crate::read::Snapshot;
 use crate::setters::setters;
 use crate::skipped_damage::SkippedDamage;
@@ -79,6 +81,12 @@ pub struct ReadOptions {
     /// snapshots, and become visible during a scan: removals by a compaction filter, and ingestion
     /// of files without regard to snapshots.
     pub auto_refresh_iterator_with_snapshot: bool,
+    /// The priority at which the reads from files are charged to the database's rate limiter
+    /// ([`OpenOptions::set_rate_limiter`](crate::OpenOptions::set_rate_limiter)), for which they
+    /// wait. With `None`, the default, as with RocksDB's `IO_TOTAL`, they are not. No effect if the
+    /// rate limiter limits only writes, which is its default. Headers and footers of tables are not
+    /// charged.
+    pub rate_limiter_priority: Option<Priority>,
     /// If set, an iterator skips damaged blocks and tables, and keys whose values cannot be read,
     /// and records them here instead of returning an error. The iterator may then show outdated
     /// values and deleted keys in the ranges that it records: see
@@ -112,6 +120,7 @@ impl ReadOptions {
             pin_data: false,
             allow_unprepared_value: false,
             auto_refresh_iterator_with_snapshot: false,
+            rate_limiter_priority: None,
             skipped_damage: None,
         }
     }
@@ -134,6 +143,13 @@ impl ReadOptions {
     #[must_use]
     pub fn with_iterate_upper_bound(mut self, bound: impl Into<Vec<u8>>) -> Self {
         self.iterate_upper_bound = Some(bound.into());
+        self
+    }
+
+    /// Sets [`rate_limiter_priority`](Self::rate_limiter_priority).
+    #[must_use]
+    pub fn with_rate_limiter_priority(mut self, priority: impl Into<Option<Priority>>) -> Self {
+        self.rate_limiter_priority = priority.into();
         self
     }
 

@@ -16,8 +16,9 @@ use crate::version::manifest::{self, Manifest};
 impl Unrecovered {
     /// Prepares to open the database in a directory for reading.
     pub(crate) fn new(directory: &Path, options: &OpenOptions) -> Result<Self> {
-        let storage = Arc::clone(options.storage());
         let mut options = options.sanitized(directory, true);
+        let storage = options.limiting_reads(Arc::clone(options.storage()));
+        options.set_storage(Arc::clone(&storage));
         check_for_reading(options.database())
             .map_err(|error| Error::invalid_argument(error.to_string()))?;
         let named = options.column_families().chain(["default"]);

@@ -45,6 +45,10 @@ figures! {
         /// Memory of these memtables, in bytes, if memtables came near the limit of the write buffer
         /// manager.
         FlushManagerMemoryBytes = "rocksdb.flush.write_buffer_manager.memtable.memory.bytes",
+        /// Time that a read waited for the rate limiter.
+        RateLimiterWaitRead = "rocksdb.rate.limiter.wait.micros.read",
+        /// Time that a write waited for the rate limiter.
+        RateLimiterWaitWrite = "rocksdb.rate.limiter.wait.micros.write",
         /// Time to check files for ingestion, and to link or copy them into the database's
         /// directory.
         IngestPrepare = "rocksdb.ingest.external.file.prepare.micros",

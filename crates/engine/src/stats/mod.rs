@@ -14,6 +14,7 @@ mod histograms;
 mod info_log;
 mod levels;
 mod memory;
+mod rate_limiter;
 pub(crate) mod report;
 pub(crate) mod slow_reads;
 mod statistics;

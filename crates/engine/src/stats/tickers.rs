@@ -191,6 +191,24 @@ figures! {
         AtomicFlushRequestRangeDeletions =
             "rocksdb.atomic_flush.request.reason.memtable_max_range_deletions",
         AtomicFlushRequestOther = "rocksdb.atomic_flush.request.reason.other",
+        /// Number of times that a thread waited for the next refill of the rate limiter.
+        RateLimiterDrains = "rocksdb.number.rate_limiter.drains",
+        /// Bytes of reads that the rate limiter granted.
+        RateLimiterBytesRead = "rocksdb.rate.limiter.bytes.read",
+        /// Bytes of writes that the rate limiter granted.
+        RateLimiterBytesWrite = "rocksdb.rate.limiter.bytes.write",
+        /// Requests for reads that the rate limiter granted. A large read is split into several.
+        RateLimiterRequestsRead = "rocksdb.rate.limiter.requests.read",
+        /// Requests for writes that the rate limiter granted. A large write is split into several.
+        RateLimiterRequestsWrite = "rocksdb.rate.limiter.requests.write",
+        /// Requests for reads that waited for a refill of the rate limiter.
+        RateLimiterDelayedRead = "rocksdb.rate.limiter.delayed.requests.read",
+        /// Requests for writes that waited for a refill of the rate limiter.
+        RateLimiterDelayedWrite = "rocksdb.rate.limiter.delayed.requests.write",
+        /// Time that reads waited for the rate limiter, in microseconds.
+        RateLimiterWaitMicrosRead = "rocksdb.rate.limiter.total.wait.micros.read",
+        /// Time that writes waited for the rate limiter, in microseconds.
+        RateLimiterWaitMicrosWrite = "rocksdb.rate.limiter.total.wait.micros.write",
         /// Number of bytes that iterators read ahead.
         PrefetchBytes = "rocksdb.prefetch.bytes",
         /// Blocks that iterators found in their readahead buffers.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_io::buffer::{BufferPool, MAX_ALIGNMENT};
-use tailwater_io::pace::{Priority, RateLimiter};
+use tailwater_io::pace::{CountedLimiter, Priority};
 use tailwater_io::stream::{SequentialWriter, Workers, WriterOptions};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
@@ -53,7 +53,7 @@ pub(crate) struct NewFiles<'a> {
     pub(crate) buffers: &'a BufferPool,
     /// Threads that write full buffers in the background, if any.
     pub(crate) workers: Option<&'a Arc<Workers>>,
-    pub(crate) rate_limiter: Option<&'a Arc<RateLimiter>>,
+    pub(crate) rate_limiter: Option<&'a CountedLimiter>,
 }
 
 impl NewFiles<'_> {
@@ -115,7 +115,7 @@ impl NewFiles<'_> {
             writer.give_way_to(Arc::clone(self.storage.statistics().foreground()));
         }
         if let Some(rate_limiter) = self.rate_limiter {
-            writer.keep_to(Arc::clone(rate_limiter), priority);
+            writer.keep_to(rate_limiter.clone(), priority);
         }
         Ok(writer)
     }

@@ -108,8 +108,7 @@ fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
     let Some(table) = table else { return };
     let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };
     let cache_id = file.cache_id();
-    let profile =
-        ReadProfile { purpose: Purpose::CompactionRead, verify_checksums: true, fill_cache: false };
+    let profile = ReadProfile::new(Purpose::CompactionRead, false);
     let _ = table.for_each_data_block(&profile, |_, handle| {
         visit(cache, Key { file: cache_id, offset: handle.offset });
     });

@@ -23,8 +23,7 @@ use crate::table::{ReadProfile, TableReader};
 const GAP_PIECE: usize = 4096;
 
 /// The profile with which a verification reads a table's index and filter.
-pub(super) const PROFILE: ReadProfile =
-    ReadProfile { purpose: Purpose::Verification, verify_checksums: true, fill_cache: true };
+pub(super) const PROFILE: ReadProfile = ReadProfile::new(Purpose::Verification, true);
 
 /// A table that is being verified.
 pub(super) struct TableCheck<'a> {

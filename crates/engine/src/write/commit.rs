@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use tailwater_format::batch::{Record, RecordKind, WriteBatch};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
+use tailwater_io::pace::{OpType, Priority};
 
 use crate::background::FailedPart;
 use crate::column_family::{ColumnFamily, FamilySet, SuperVersion};
@@ -57,11 +58,40 @@ impl WritePath {
             (false, false) => Durability::Logged,
         };
         self.check_families(batch)?;
+        if let Some(priority) = options.rate_limiter_priority {
+            self.wait_for_rate_limiter(batch.size_in_bytes(), priority, durability)?;
+        }
         let written = self.write_by(batch, durability, options);
         if written.is_ok() && durability != Durability::Synced {
             queue::yield_if_due();
         }
         written
+    }
+
+    /// Waits until the rate limiter, if there is one, has granted a batch of `bytes` bytes. Unlike in
+    /// RocksDB, the writer waits before it joins the queue, so that other writers do not wait for
+    /// it.
+    #[cold]
+    fn wait_for_rate_limiter(
+        &self,
+        bytes: usize,
+        priority: Priority,
+        durability: Durability,
+    ) -> Result<()> {
+        let refused = |message| Err(Error::invalid_argument(message));
+        if priority != Priority::User {
+            return refused("rate_limiter_priority of a write must be User, or not set");
+        }
+        if durability == Durability::Unlogged {
+            return refused("rate_limiter_priority cannot be combined with disable_wal");
+        }
+        if self.context.options.fixed().manual_wal_flush {
+            return refused("rate_limiter_priority cannot be combined with manual_wal_flush");
+        }
+        if let Some(limiter) = self.context.rate_limiter() {
+            limiter.request(OpType::Write, bytes as u64, priority);
+        }
+        Ok(())
     }
 
     /// Writes a batch as leader, or waits until another leader has written it.

@@ -1,5 +1,7 @@
 //! Options of a write.
 
+use tailwater_io::pace::Priority;
+
 use crate::setters::setters;
 
 /// Options of one write. The names and defaults are those of RocksDB's `WriteOptions`.
@@ -27,12 +29,25 @@ pub struct WriteOptions {
     pub disable_wal: bool,
     /// Fail instead of waiting while writes are stalled. Default: false.
     pub no_slowdown: bool,
+    /// The priority at which the write is charged to the database's rate limiter
+    /// ([`OpenOptions::set_rate_limiter`](crate::OpenOptions::set_rate_limiter)), for which it waits
+    /// before its turn. With `None`, the default, as with RocksDB's `IO_TOTAL`, it is not. As in
+    /// RocksDB, the only other value that is accepted is [`Priority::User`], and not together with
+    /// `disable_wal` or the option `manual_wal_flush`.
+    pub rate_limiter_priority: Option<Priority>,
 }
 
 impl WriteOptions {
     /// Returns the default options.
     pub const fn new() -> Self {
-        Self { sync: false, disable_wal: false, no_slowdown: false }
+        Self { sync: false, disable_wal: false, no_slowdown: false, rate_limiter_priority: None }
+    }
+
+    /// Sets [`rate_limiter_priority`](Self::rate_limiter_priority).
+    #[must_use]
+    pub fn with_rate_limiter_priority(mut self, priority: impl Into<Option<Priority>>) -> Self {
+        self.rate_limiter_priority = priority.into();
+        self
     }
 }
 

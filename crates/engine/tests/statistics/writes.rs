@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tailwater::{
-    CompactRangeOptions, Db, OpenOptions, Statistics, WriteBatch, WriteBufferManager, WriteOptions,
+    CompactRangeOptions, Db, OpenOptions, RateLimiter, Statistics, WriteBatch, WriteBufferManager,
+    WriteOptions,
 };
 use tailwater_format::batch::HEADER_LENGTH;
 
@@ -158,6 +159,30 @@ fn flushes_are_counted_by_their_reason() {
         assert!(memory.0 == 1 && memory.1 > 100_000, "{text}: {memory:?}");
         assert_eq!(reasons(&counted), of_both("write_buffer_manager"), "{text}");
     }
+}
+
+#[test]
+fn waits_for_the_rate_limiter_are_counted() {
+    let counted = Counted::with("compression=kNoCompression", |options| {
+        // 100 bytes per refill: a table takes several.
+        let limiter = RateLimiter::new(100_000).with_refill_period(1000);
+        options.set_rate_limiter(Arc::new(limiter));
+    });
+    counted.put("a", &"v".repeat(200));
+    counted.moved();
+    counted.flush();
+    let (micros, size) = (
+        counted.measured("rate.limiter.wait.micros.write"),
+        counted.property("rocksdb.total-sst-files-size"),
+    );
+    let moved = counted.moved();
+    let of = |name: &str| moved.get(name).copied().unwrap_or(0);
+    assert_eq!(of("rate.limiter.bytes.write").to_string(), size);
+    assert!(of("rate.limiter.requests.write") > 5, "{moved:?}");
+    let delayed = of("rate.limiter.delayed.requests.write");
+    assert!(delayed > 0 && of("number.rate_limiter.drains") >= delayed, "{moved:?}");
+    assert_eq!(micros, (delayed, of("rate.limiter.total.wait.micros.write")));
+    assert!(!moved.keys().any(|name| name.starts_with("rate.limiter.") && name.contains(".read")));
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod opening;
 mod owners;
 mod panics;
 mod places;
+mod rate_limiter;
 mod recoveries;
 mod refusals;
 mod removals;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::buffer::PooledBuffer;
+use crate::charged_reads::{ChargedReads, charge_reads};
+use crate::pace::Priority;
 use crate::purpose::Purpose;
 use crate::storage::{ReadFile, read_on_as_far_as_possible};
 
@@ -25,6 +27,9 @@ pub(crate) struct ReadRequest {
     /// Whether other requests of the same caller are in flight, so that the duration of this one
     /// says little about the device.
     pub(crate) in_batch: bool,
+    /// The priority at which the read is charged, whichever thread makes it. See
+    /// [`charge_reads`].
+    pub(crate) charged: Option<Priority>,
 }
 
 impl ReadRequest {
@@ -37,6 +42,7 @@ impl ReadRequest {
     /// Continues the request on this thread, after `done` of its bytes have been read into
     /// `buffer`.
     pub(super) fn read_on(&self, buffer: &mut PooledBuffer, done: usize) -> Option<Error> {
+        let _charged = self.charge();
         buffer.set_length(self.length);
         let (enough, offset) = (self.enough.min(self.length), self.offset);
         let read_at = |part: &mut [u8], at| match self.in_batch {
@@ -47,6 +53,11 @@ impl ReadRequest {
             read_on_as_far_as_possible(&*self.file, buffer, done, enough, offset, read_at);
         buffer.set_length(count);
         error
+    }
+
+    /// Charges reads of the current thread as this request's, until the returned value is dropped.
+    pub(super) fn charge(&self) -> Option<ChargedReads> {
+        charge_reads(self.charged)
     }
 
     /// Completes the request with the result of reading it on this thread.

@@ -9,6 +9,7 @@ use super::requests::Requests;
 use super::workers::Workers;
 use crate::Result;
 use crate::buffer::{AlignedBuffer, BufferPool};
+use crate::charged_reads;
 use crate::clock::monotonic_ns;
 use crate::foreground::Foreground;
 use crate::purpose::{IoMode, Purpose};
@@ -337,6 +338,7 @@ impl Together<'_> {
             enough: (needed.unwrap_or(group.end) - group.begin) as usize,
             purpose: self.purpose,
             in_batch,
+            charged: charged_reads::priority(),
         }
     }
 

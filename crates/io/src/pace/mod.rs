@@ -17,6 +17,7 @@
 //!
 //! Source: `util/rate_limiter.cc`.
 
+mod counted;
 mod queues;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use std::sync::{Arc, MutexGuard};
 use crate::clock::{Clock, SystemClock};
 use crate::sync::{Condvar, Mutex};
 
+pub use counted::{CountedLimiter, RequestCounts};
 use queues::Queues;
 use tuning::Tuning;
 
@@ -204,13 +206,26 @@ impl RateLimiter {
     /// Like [`Self::request`], for bytes that are read or written. Returns immediately if the
     /// limiter's mode excludes the request.
     pub fn request_of(&self, op_type: OpType, bytes: u64, priority: Priority) {
+        self.request_counted(op_type, bytes, priority, None);
+    }
+
+    fn request_counted(
+        &self,
+        op_type: OpType,
+        bytes: u64,
+        priority: Priority,
+        counts: Option<&dyn RequestCounts>,
+    ) {
         if !self.mode.limits(op_type) {
             return;
         }
         let mut left = bytes;
         while left > 0 {
             let part = left.min(self.single_burst_bytes());
-            self.request_part(part, priority);
+            let waited_us = self.request_part(part, priority, counts);
+            if let Some(counts) = counts {
+                counts.granted(op_type, part, waited_us);
+            }
             left -= part;
         }
         self.granted[priority as usize].fetch_add(bytes, Relaxed);
@@ -268,24 +283,38 @@ impl RateLimiter {
         u64::try_from(bytes / 1_000_000_000).unwrap_or(u64::MAX).max(1)
     }
 
-    fn request_part(&self, bytes: u64, priority: Priority) {
+    /// Waits until `bytes`, at most one burst, are granted. Returns the duration of the wait in
+    /// microseconds; `None` if the bytes were granted at once.
+    fn request_part(
+        &self,
+        bytes: u64,
+        priority: Priority,
+        counts: Option<&dyn RequestCounts>,
+    ) -> Option<u64> {
         self.requests[priority as usize].fetch_add(1, Relaxed);
         let mut state = self.state.lock();
         self.tune_if_due(&mut state);
         self.fill_if_due(&mut state);
         if state.available >= bytes && state.queues.are_empty() {
             state.available -= bytes;
-            return;
+            return None;
         }
         let ticket = state.queues.push(priority, bytes);
         state.give_out();
+        let mut waits_since_ns = None;
         while state.queues.is_waiting(ticket, priority) {
+            waits_since_ns.get_or_insert_with(|| self.clock.monotonic_ns());
             if state.filler_waits {
                 state = self.changed.wait(state);
             } else {
+                if let Some(counts) = counts {
+                    counts.drained();
+                }
                 state = self.sleep_until_fill(state, ticket, priority);
             }
         }
+        drop(state);
+        waits_since_ns.map(|since_ns| self.clock.monotonic_ns().saturating_sub(since_ns) / 1000)
     }
 
     /// Sleeps until the next refill is due, and performs it. To be called by one of the waiting

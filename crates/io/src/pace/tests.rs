@@ -261,3 +261,48 @@ fn a_tuned_rate_rises_with_the_demand_and_falls_without() {
     limiter.request(1, Priority::Low);
     assert_eq!(limiter.bytes_per_second(), 500, "none was");
 }
+
+/// The requests that were counted.
+#[derive(Debug, Default)]
+struct Counts {
+    drains: AtomicU64,
+    granted: Mutex<Vec<(OpType, u64, Option<u64>)>>,
+}
+
+impl RequestCounts for Counts {
+    fn drained(&self) {
+        self.drains.fetch_add(1, Relaxed);
+    }
+
+    fn granted(&self, op_type: OpType, bytes: u64, waited_us: Option<u64>) {
+        self.granted.lock().push((op_type, bytes, waited_us));
+    }
+}
+
+#[test]
+fn requests_are_counted_for_those_who_make_them() {
+    let clock = Arc::new(ManualClock::new(0));
+    let limiter = Arc::new(limiter(&clock).with_mode(Mode::AllIo));
+    let all = [Arc::new(Counts::default()), Arc::new(Counts::default())];
+    let counted = all.each_ref().map(|counts| {
+        let counts = Arc::clone(counts) as Arc<dyn RequestCounts>;
+        CountedLimiter::new(Arc::clone(&limiter), Some(counts))
+    });
+    counted[0].request(OpType::Read, 700, Priority::Low);
+    std::thread::scope(|scope| {
+        // The second and third parts wait for one refill each.
+        let waiting = scope.spawn(|| counted[1].request(OpType::Write, 2100, Priority::User));
+        for _ in 0..2 {
+            fill(&limiter, &clock);
+        }
+        waiting.join().unwrap();
+    });
+    limiter.request(1, Priority::Low);
+    assert_eq!(*all[0].granted.lock(), [(OpType::Read, 700, None)]);
+    let waited = Some(PERIOD_NS / 1000);
+    let parts = [1000, 1000, 100].map(|bytes| (OpType::Write, bytes, waited));
+    let mut parts = parts.to_vec();
+    parts[2].2 = None;
+    assert_eq!(*all[1].granted.lock(), parts);
+    assert_eq!(all.map(|counts| counts.drains.load(Relaxed)), [0, 2]);
+}

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::charged_reads;
 use crate::in_flight::ReadRequest;
 use crate::purpose::Purpose;
 use crate::storage::ReadFile;
@@ -70,6 +71,7 @@ impl Source {
             enough: (range.end.min(self.plan.end) - range.start) as usize,
             purpose: self.purpose,
             in_batch: true,
+            charged: charged_reads::priority(),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::take_buffers;
 use crate::buffer::{BufferPool, PooledBuffer, align_down};
 use crate::foreground::Foreground;
 use crate::in_flight::Workers;
-use crate::pace::{Priority, RateLimiter};
+use crate::pace::{CountedLimiter, OpType, Priority};
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::WriteFile;
 use crate::sync::{Condvar, Mutex};
@@ -87,7 +87,7 @@ pub struct SequentialWriter {
     /// Size of a buffer, in bytes.
     buffer_bytes: usize,
     /// The rate limiter that each write waits for, with the priority of the writes.
-    pace: Option<(Arc<RateLimiter>, Priority)>,
+    pace: Option<(CountedLimiter, Priority)>,
     /// If set, limits the number of buffers queued or being written while users' reads are slowed
     /// down at the device.
     foreground: Option<Arc<Foreground>>,
@@ -310,7 +310,7 @@ impl SequentialWriter {
     }
 
     /// Makes each write wait for a rate limiter, with this priority.
-    pub fn keep_to(&mut self, rate_limiter: Arc<RateLimiter>, priority: Priority) {
+    pub fn keep_to(&mut self, rate_limiter: CountedLimiter, priority: Priority) {
         self.pace = Some((rate_limiter, priority));
     }
 
@@ -461,7 +461,7 @@ impl SequentialWriter {
     /// is truncated to that length afterwards.
     fn hand_over(&mut self, buffer: PooledBuffer, cut_to: Option<u64>) -> Result<()> {
         if let Some((rate_limiter, priority)) = &self.pace {
-            rate_limiter.request(buffer.len() as u64, *priority);
+            rate_limiter.request(OpType::Write, buffer.len() as u64, *priority);
         }
         let warm = std::mem::take(&mut self.warm);
         let piece = Piece { offset: self.offset, buffer, cut_to, warm };

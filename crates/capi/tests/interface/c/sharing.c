@@ -96,6 +96,48 @@ int main(void) {
   check_get(one, "a", "1");
   rocksdb_sst_file_manager_destroy(manager);
   rocksdb_close(one);
+
+  /* Rate limiters. Ticker 126 has the bytes of writes that they granted. */
+  rocksdb_options_enable_statistics(options);
+  rocksdb_writeoptions_t* user = rocksdb_writeoptions_create();
+  CHECK(rocksdb_writeoptions_get_rate_limiter_priority(user) == 4);
+  rocksdb_readoptions_t* reading = rocksdb_readoptions_create();
+  CHECK(rocksdb_readoptions_get_rate_limiter_priority(reading) == 4);
+  for (int mode = 0; mode < 4; mode++) {
+    rocksdb_ratelimiter_t* limiter =
+        rocksdb_ratelimiter_create_with_mode(1 << 30, 1000, 10, mode, mode % 2);
+    rocksdb_options_set_ratelimiter(options, limiter);
+    one = rocksdb_open(options, "one", &error);
+    OK();
+    put(one, "d", "4");
+    flush(one);
+    OK();
+    rocksdb_compact_range(one, NULL, 0, NULL, 0);
+    check_get(one, "d", "4");
+
+    /* Writes can have the priority of users only, reads any. */
+    uint64_t before = rocksdb_options_statistics_get_ticker_count(options, 126);
+    CHECK((before > 0) == (mode > 0));
+    rocksdb_writeoptions_set_rate_limiter_priority(user, 3);
+    rocksdb_put(one, user, "e", 1, "5", 1, &error);
+    OK();
+    CHECK((rocksdb_options_statistics_get_ticker_count(options, 126) > before) == (mode > 0));
+    rocksdb_writeoptions_set_rate_limiter_priority(user, 17 * mode);
+    CHECK(rocksdb_writeoptions_get_rate_limiter_priority(user) == 17 * mode);
+    rocksdb_put(one, user, "e", 1, "6", 1, &error);
+    check_error("Invalid argument: ", "must be User, or not set");
+    rocksdb_readoptions_set_rate_limiter_priority(reading, mode);
+    CHECK(rocksdb_readoptions_get_rate_limiter_priority(reading) == mode);
+    size_t length;
+    char* value = rocksdb_get(one, reading, "e", 1, &length, &error);
+    OK();
+    CHECK(length == 1 && value[0] == '5');
+    rocksdb_free(value);
+    rocksdb_close(one);
+    rocksdb_ratelimiter_destroy(limiter);
+  }
+  rocksdb_writeoptions_destroy(user);
+  rocksdb_readoptions_destroy(reading);
   rocksdb_options_destroy(options);
   return 0;
 }

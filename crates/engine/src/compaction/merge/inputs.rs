@@ -27,8 +27,7 @@ use crate::table::{
 use crate::version::{Compaction, InputLevel, Level};
 
 /// Parameters of compaction reads.
-const PROFILE: ReadProfile =
-    ReadProfile { purpose: Purpose::CompactionRead, verify_checksums: true, fill_cache: false };
+const PROFILE: ReadProfile = ReadProfile::new(Purpose::CompactionRead, false);
 
 /// The input tables of a compaction, with facts from their properties.
 #[derive(Debug)]

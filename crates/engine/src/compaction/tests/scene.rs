@@ -400,8 +400,7 @@ impl Scene {
 }
 
 /// How the tests read tables.
-const PROFILE: ReadProfile =
-    ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: false };
+const PROFILE: ReadProfile = ReadProfile::new(Purpose::UserRead, false);
 
 /// Formats records and range tombstones, separated by spaces: `key@sequence`, a mark for the kind
 /// (none for a value), and the value.

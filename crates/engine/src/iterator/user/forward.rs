@@ -1,6 +1,7 @@
 //! Moving a [`DbIterator`] forward, to the newest visible record of the next key that has a value.
 
 use tailwater_format::key::{self, ParsedKey, ValueType};
+use tailwater_io::charge_reads;
 
 use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, LAST_TRAILER, set_internal_key};
 use crate::error::{Error, ErrorKind, Result};
@@ -200,8 +201,14 @@ impl DbIterator {
     ) -> Result<Vec<u8>> {
         match plain_value(value_type, value)? {
             PlainValue::Here(value) => Ok(value.to_vec()),
-            PlainValue::Blob(index) => self.source.read_blob(user_key, index),
+            PlainValue::Blob(index) => self.read_blob(user_key, index),
         }
+    }
+
+    /// Reads a value from a blob file.
+    pub(super) fn read_blob(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
+        let _charged = charge_reads(self.settings.profile.charged);
+        self.source.read_blob(user_key, index)
     }
 
     /// Returns the user key, sequence number and type of the current record.

@@ -451,7 +451,7 @@ impl DbIterator {
         }
         self.location = EntryLocation::Nowhere;
         self.attribute(Operation::Value, None, |it| {
-            it.value = it.source.read_blob(&it.base_key, &it.value)?;
+            it.value = it.read_blob(&it.base_key, &it.value)?;
             it.location = EntryLocation::Copied;
             Ok(())
         })

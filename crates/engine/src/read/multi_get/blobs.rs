@@ -2,11 +2,13 @@
 
 use std::collections::VecDeque;
 
+use tailwater_io::charge_reads;
+
 use super::batch::Sought;
 use crate::blob::PackedValue;
 use crate::column_family::SuperVersion;
 use crate::error::Result;
-use crate::table::Sink;
+use crate::table::{ReadProfile, Sink};
 
 /// Values of the next keys of a batch, read together from blob files. If there is not enough memory
 /// for all of them, or they are in too many files, they are read in several parts. Each value is
@@ -19,9 +21,15 @@ pub(super) struct Blobs {
 impl Blobs {
     /// If the first of `keys`, whose searches have ended, has its value in a blob file, reads this
     /// value and those of later keys, unless it was read before.
-    pub(super) fn load<S: Sink>(&mut self, keys: &[Sought<'_, S>], source: &SuperVersion) {
+    pub(super) fn load<S: Sink>(
+        &mut self,
+        keys: &[Sought<'_, S>],
+        source: &SuperVersion,
+        profile: &ReadProfile,
+    ) {
         let is_needed = keys.first().is_some_and(|first| first.blob().is_some());
         if is_needed && self.values.is_empty() {
+            let _charged = charge_reads(profile.charged);
             self.values = source.read_blobs(keys.iter().filter_map(Sought::blob));
         }
     }

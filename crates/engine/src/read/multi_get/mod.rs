@@ -217,7 +217,7 @@ impl<'a, R> Results<'a, R> {
         let mut keys = batch.sought.drain(..);
         let mut blobs = Blobs::default();
         loop {
-            blobs.load(keys.as_slice(), source);
+            blobs.load(keys.as_slice(), source, &self.profile.read);
             let Some(mut sought) = keys.next() else { return };
             if let Some(recorder) = &recorder {
                 sought.outcome(source).count_sources(recorder);

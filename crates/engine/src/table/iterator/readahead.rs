@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
-use tailwater_io::IoMode;
 use tailwater_io::buffer::AlignedBuffer;
+use tailwater_io::{IoMode, charge_reads};
 
 use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
@@ -176,6 +176,7 @@ impl ReadAhead {
         if let Some(block) = table.resident(handle, BlockKind::Data, profile.purpose) {
             return Ok(block);
         }
+        let _charged = charge_reads(profile.charged);
         if let Some(stream) = self.stream.as_mut().filter(|_| self.is_streamed) {
             return from_stream(stream, table, handle, profile);
         }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use tailwater_format::table::BlockHandle;
+use tailwater_io::charge_reads;
 use tailwater_io::in_flight::{Span, Together};
 
 use crate::block_cache::{Block, BlockKind};
@@ -47,6 +48,7 @@ pub(crate) fn load_together(
     let Some(first) = absent.first() else { return };
     let context = &wanted[*first].table.context;
     let timer = Timer::start(context);
+    let _charged = charge_reads(profile.charged);
     context.in_flight.read_together(&spans, profile.purpose, |at, bytes| {
         let block = wanted[absent[at]].unpack(bytes, profile);
         timer.record();
@@ -87,6 +89,7 @@ impl<'a> LoadTogether<'a> {
 
     /// Adds a block, and begins to read it if it is not the only one.
     pub(crate) fn add(&mut self, wanted: Wanted) {
+        let _charged = charge_reads(self.profile.charged);
         self.timer.get_or_insert_with(|| Timer::start(self.context));
         let (at, file) = (self.wanted.len(), &wanted.table.file);
         match file.length_with_trailer(wanted.handle) {
@@ -110,6 +113,7 @@ impl<'a> LoadTogether<'a> {
         for (at, error) in failed {
             receive(at, &wanted[at], Err(error));
         }
+        let _charged = charge_reads(profile.charged);
         reads.finish(|number, bytes| {
             let at = read[number];
             let block = wanted[at].unpack(bytes, profile);

@@ -300,6 +300,7 @@ impl RingQueue {
                     true => ReadTime::InBatch(duration_ns),
                     false => ReadTime::Alone(duration_ns),
                 };
+                let _charged = request.charge();
                 request.file.was_read(request.offset, count, request.purpose, time);
                 request.read_on(&mut buffer, count)
             }

@@ -77,6 +77,7 @@ impl Scene {
             enough: REQUEST,
             purpose: Purpose::Verification,
             in_batch: false,
+            charged: None,
         };
         self.ring.submit(request, self.pool.try_acquire(REQUEST).unwrap());
         self.ring.begin();

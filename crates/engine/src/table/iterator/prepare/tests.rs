@@ -12,8 +12,7 @@ use crate::prefix_extractor::PrefixExtractor;
 use crate::stats::Statistics;
 use crate::table::{Kept, MetaBlockPlacement, ReadPlan, TableContext, TableIdentity};
 
-const PROFILE: ReadProfile =
-    ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: false };
+const PROFILE: ReadProfile = ReadProfile::new(Purpose::UserRead, false);
 
 /// Returns the tables with a filter over prefixes of a golden database, each with the extractor of
 /// the prefixes. Neither indexes nor filters are in memory.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use tailwater_format::table::BlockHandle;
-use tailwater_io::Purpose;
+use tailwater_io::{Purpose, charge_reads, pace};
 
 use crate::block_cache::{Block, BlockKind, BlockRef};
 use crate::cache::{Cached, Inserted, Key, Priority};
@@ -23,6 +23,16 @@ pub(crate) struct ReadProfile {
     pub(crate) verify_checksums: bool,
     /// Whether blocks that are read from the file are added to the block cache.
     pub(crate) fill_cache: bool,
+    /// The priority at which reads for users are charged to the rate limiter; `None` if they are
+    /// not. Each function that reads from the file applies it, with [`charge_reads`].
+    pub(crate) charged: Option<pace::Priority>,
+}
+
+impl ReadProfile {
+    /// Returns the parameters of reads that check checksums and are not charged as a user's.
+    pub(crate) const fn new(purpose: Purpose, fill_cache: bool) -> Self {
+        Self { purpose, verify_checksums: true, fill_cache, charged: None }
+    }
 }
 
 /// The kinds of access to blocks: [`Resident`] for blocks in memory only, [`Loading`] also from the
@@ -322,6 +332,7 @@ impl TableReader {
         kind: BlockKind,
         profile: &ReadProfile,
     ) -> Result<Arc<Cached<Block>>> {
+        let _charged = charge_reads(profile.charged);
         let statistics = self.context.statistics.as_deref();
         let started = statistics.map(Statistics::start);
         let dictionary = self.dictionary_for(kind);

@@ -30,7 +30,7 @@ fn redundant_inserts_and_compaction_misses_have_their_own_counts() {
     let table = source.tables().open(file, Purpose::CompactionRead).expect("a table");
     statistics.reset();
     let purpose = Purpose::CompactionRead;
-    let profile = ReadProfile { purpose, verify_checksums: true, fill_cache: true };
+    let profile = ReadProfile::new(purpose, true);
     let ticker = |name: &str| statistics.ticker(name).expect("a ticker");
     for kind in [BlockKind::Index, BlockKind::Filter, BlockKind::Data] {
         // Any block works, since only its kind is counted.
@@ -66,8 +66,7 @@ fn a_search_in_memory_names_the_missing_block() {
     let source = family.super_version();
     let (_, file) = source.version().files().next().expect("a table");
     let table = source.tables().open(file, Purpose::UserRead).expect("a table");
-    let profile =
-        ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
+    let profile = ReadProfile::new(Purpose::UserRead, true);
     let mut handles = Vec::new();
     table.for_each_data_block(&profile, |_, handle| handles.push(handle)).expect("an index");
     let search = || {

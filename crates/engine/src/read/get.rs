@@ -14,7 +14,7 @@ use crate::stats::slow_reads::SearchCounts;
 use crate::stats::{Histogram, Recorder, Started, Statistics, Ticker};
 use crate::table::{
     AccessResult, BlockAccess, FileMetadata, GetCursors, Loading, Lookup, Missing, Owner,
-    ReadProfile, Resident, Row, Sink, Step, Stop, TableReader,
+    ReadProfile, Resident, Row, RowCache, Sink, Step, Stop, TableReader,
 };
 
 thread_local! {

@@ -17,7 +17,7 @@ use super::recovered::Recovered;
 use super::wal_files::set_aside;
 use super::warnings;
 use crate::column_family::{ColumnFamily, FlushReason, SealedMemTable};
-use crate::epoch::{self, heavy};
+use crate::epoch::Garbage;
 use crate::error::Result;
 use crate::stats::Work;
 use crate::wal::replay::{self, Log, ReplayFamilies, ReplayFamily, ReplayRules, ReplayedLog};
@@ -56,6 +56,7 @@ impl ReplayLimit {
 /// Drops the memtables of a column family. Their contents must be in the logs or in tables.
 pub(super) fn empty_memtables<'f>(
     families: impl Iterator<Item = &'f ColumnFamily>,
+    garbage: &Garbage,
     log_number: u64,
     sequence: Sequence,
 ) {
@@ -63,8 +64,8 @@ pub(super) fn empty_memtables<'f>(
         let version = Arc::clone(family.super_version().version());
         family.begin_anew(version, log_number, sequence);
     }
-    epoch::collect();
-    heavy::collect();
+    garbage.collect();
+    garbage.collect_heavy();
 }
 
 /// The logs that must be replayed again.
@@ -110,7 +111,9 @@ impl SecondReplay {
                     families.values_mut().for_each(|family| family.memtable = None);
                     tables.write_memtables(database, number)?;
                     let all = database.context.shared.family_set();
-                    empty_memtables(all.iter(), number, database.context.published());
+                    let (garbage, published) =
+                        (&database.context.shared.garbage, database.context.published());
+                    empty_memtables(all.iter(), garbage, number, published);
                     database.fill(families);
                 }
                 Ok(())

@@ -90,7 +90,8 @@ impl FilesFound {
             &mut |targets: &mut ReplayFamilies, bytes| {
                 if let Some(limit) = limit.take_if(|limit| limit.is_exceeded_by(bytes)) {
                     targets.values_mut().for_each(|family| family.memtable = None);
-                    empty_memtables(families.iter().map(|replayed| &replayed.family), 0, 0);
+                    let emptied = families.iter().map(|replayed| &replayed.family);
+                    empty_memtables(emptied, &factory.garbage, 0, 0);
                     exceeded = Some(limit);
                 }
                 Ok(())

@@ -41,8 +41,9 @@
 //!
 //! Objects without a name are set with `OpenOptions::set_*`, and can be shared between databases:
 //! [`BlockCache`], [`WriteBufferManager`], [`RateLimiter`] with its [`RateLimiterMode`] and
-//! [`RateLimiterPriority`], [`SstFileManager`], [`Statistics`], [`Clock`]. A filter policy has neither form: filters must be
-//! readable by RocksDB, so the option string `filter_policy` selects a built-in one.
+//! [`RateLimiterPriority`], [`SstFileManager`], [`Statistics`], [`Clock`]. A filter policy has
+//! neither form: filters must be readable by RocksDB, so the option string `filter_policy` selects
+//! a built-in one.
 
 #![deny(missing_docs)]
 

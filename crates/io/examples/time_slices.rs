@@ -4,10 +4,10 @@
 //! cargo run --release -p tailwater-io --example time_slices [SECONDS]
 //! ```
 //!
-//! Two threads compute 500 us and sleep 300 us, as compactions do that wait for their reads. Sixteen
-//! threads of normal weight compute 30 us every 1.6 ms, as reads do, and record how long after it
-//! was due each computation begins. Each weight runs for SECONDS seconds (10 by default). The
-//! machine should have nothing else to do.
+//! Two threads compute 500 us and sleep 300 us, as compactions do that wait for their reads.
+//! Sixteen threads of normal weight compute 30 us every 1.6 ms, as reads do, and record how long
+//! after it was due each computation begins. Each weight runs for SECONDS seconds (10 by default).
+//! The machine should have nothing else to do.
 
 use std::error::Error;
 use std::hint::black_box;

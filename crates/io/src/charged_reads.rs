@@ -18,8 +18,8 @@ pub struct ChargedReads {
 }
 
 /// Charges the reads for users that the current thread makes or requests to the rate limiter of
-/// their files ([`LimitedReads`](crate::LimitedReads)), if there is one, until the returned value is
-/// dropped. With `None`, does nothing.
+/// their files ([`LimitedReads`](crate::LimitedReads)), if there is one, until the returned value
+/// is dropped. With `None`, does nothing.
 #[inline]
 pub fn charge_reads(priority: Option<Priority>) -> Option<ChargedReads> {
     priority.map(|priority| ChargedReads {

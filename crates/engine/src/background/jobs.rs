@@ -80,8 +80,8 @@ impl Background {
         self.lock().started.as_ref().map(|started| Arc::clone(&started.threads))
     }
 
-    /// Runs `work` in a thread of the environment; returns it if there is none. Closing the database
-    /// does not wait for it.
+    /// Runs `work` in a thread of the environment; returns it if there is none. Closing the
+    /// database does not wait for it.
     pub(crate) fn run_elsewhere<W: FnOnce() + Send + 'static>(&self, work: W) -> Option<W> {
         match &self.lock().started {
             Some(started) => {

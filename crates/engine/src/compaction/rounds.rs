@@ -65,10 +65,10 @@ impl CompactionScheduler {
         self.context.clean_soon(self.versions.obsolete());
     }
 
-    /// Requests a compaction if one may have become due although no table was
-    /// added: a table has reached an age at which it is due, or the release of a snapshot has
-    /// changed which obsolete records of the last level can be dropped. Also requests one if no job has
-    /// looked for a compaction for `max_compaction_trigger_wakeup_seconds`.
+    /// Requests a compaction if one may have become due although no table was added: a table has
+    /// reached an age at which it is due, or the release of a snapshot has changed which obsolete
+    /// records of the last level can be dropped. Also requests one if no job has looked for a
+    /// compaction for `max_compaction_trigger_wakeup_seconds`.
     pub(crate) fn wake_if_due(&self) {
         let oldest = self.context.shared.snapshots.oldest_at_release();
         let is_released = self.oldest_snapshot.swap(oldest, Ordering::Relaxed) != oldest;

@@ -18,8 +18,8 @@ impl Database {
         self.write_family_options_to_log(self.context.shared.family_set().iter());
     }
 
-    /// Returns the current settings of the objects that databases can share, one a line. They are no
-    /// part of the OPTIONS file.
+    /// Returns the current settings of the objects that databases can share, one a line. They are
+    /// no part of the OPTIONS file.
     fn shared_objects(&self) -> String {
         let options = self.context.options.open();
         let mut lines = Vec::new();

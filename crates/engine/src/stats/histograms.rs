@@ -42,8 +42,8 @@ figures! {
         FlushDataBytes = "rocksdb.flush.memtable.total.data.size.bytes",
         /// Memory of these memtables, in bytes, if one had reached `write_buffer_size`.
         FlushFullMemoryBytes = "rocksdb.flush.write_buffer_full.memtable.memory.bytes",
-        /// Memory of these memtables, in bytes, if memtables came near the limit of the write buffer
-        /// manager.
+        /// Memory of these memtables, in bytes, if memtables came near the limit of the write
+        /// buffer manager.
         FlushManagerMemoryBytes = "rocksdb.flush.write_buffer_manager.memtable.memory.bytes",
         /// Time that a read waited for the rate limiter.
         RateLimiterWaitRead = "rocksdb.rate.limiter.wait.micros.read",

@@ -174,7 +174,8 @@ figures! {
         FilesDeletedFromTrashQueue = "rocksdb.files.marked.trash.deleted",
         /// Obsolete files that were removed in one step.
         FilesDeletedImmediately = "rocksdb.files.deleted.immediately",
-        /// Flushes of a column family that began because a memtable had reached `write_buffer_size`.
+        /// Flushes of a column family that began because a memtable had reached
+        /// `write_buffer_size`.
         FlushReasonWriteBufferFull = "rocksdb.flush.reason.write_buffer_full",
         /// Flushes of a column family that began because memtables came near the limit of the write
         /// buffer manager.

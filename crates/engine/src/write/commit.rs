@@ -68,9 +68,9 @@ impl WritePath {
         written
     }
 
-    /// Waits until the rate limiter, if there is one, has granted a batch of `bytes` bytes. Unlike in
-    /// RocksDB, the writer waits before it joins the queue, so that other writers do not wait for
-    /// it.
+    /// Waits until the rate limiter, if there is one, has granted a batch of `bytes` bytes. Unlike
+    /// in RocksDB, the writer waits before it joins the queue, so that other writers do not wait
+    /// for it.
     #[cold]
     fn wait_for_rate_limiter(
         &self,

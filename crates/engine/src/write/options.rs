@@ -30,10 +30,10 @@ pub struct WriteOptions {
     /// Fail instead of waiting while writes are stalled. Default: false.
     pub no_slowdown: bool,
     /// The priority at which the write is charged to the database's rate limiter
-    /// ([`OpenOptions::set_rate_limiter`](crate::OpenOptions::set_rate_limiter)), for which it waits
-    /// before its turn. With `None`, the default, as with RocksDB's `IO_TOTAL`, it is not. As in
-    /// RocksDB, the only other value that is accepted is [`Priority::User`], and not together with
-    /// `disable_wal` or the option `manual_wal_flush`.
+    /// ([`OpenOptions::set_rate_limiter`](crate::OpenOptions::set_rate_limiter)), for which it
+    /// waits before its turn. With `None`, the default, as with RocksDB's `IO_TOTAL`, it is not. As
+    /// in RocksDB, the only other value that is accepted is [`Priority::User`], and not together
+    /// with `disable_wal` or the option `manual_wal_flush`.
     pub rate_limiter_priority: Option<Priority>,
 }
 

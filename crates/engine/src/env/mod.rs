@@ -1,8 +1,10 @@
 //! The environment that databases are opened with: their background threads, their budget of file
 //! descriptors and their clock.
 //!
-//! Readers' epochs are not part of it: a reading thread may read databases of several environments,
-//! so its slot and the clock of epochs belong to the process ([`crate::epoch`]).
+//! What belongs to threads or to the machine is not part of it, but of the process: the slots and
+//! the clock of readers' epochs, since a thread may read databases of several environments; the
+//! writers that are held up, since all writers share the processors; and the caches that close
+//! files when any call finds no descriptor, since the system's limit is the process's.
 
 mod pool;
 #[cfg(test)]

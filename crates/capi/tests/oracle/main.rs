@@ -189,15 +189,21 @@ mod tests {
         };
         for seed in first..first + count {
             let lines = sequence(&operations, seed);
-            if let Err(difference) = setup.run(&lines) {
+            let Err(difference) = setup.run(&lines) else { continue };
+            // Without SIGALRM: each call that is left out of a sequence that waits forever would
+            // take its whole time.
+            let (shrunk, last) = if difference.contains("SIGALRM") {
+                (lines, String::new())
+            } else {
                 let shrunk = setup.shrink(lines);
                 // A difference that depends on the timing of threads may be gone.
                 let last = setup.run(&shrunk).err().unwrap_or_default();
-                panic!(
-                    "TAILWATER_SEED={seed} TAILWATER_ROUNDS=0\n{difference}\nshrunk:\n{last}\n{}",
-                    as_program(&shrunk)
-                );
-            }
+                (shrunk, last)
+            };
+            panic!(
+                "TAILWATER_SEED={seed} TAILWATER_ROUNDS=0\n{difference}\nshrunk:\n{last}\n{}",
+                as_program(&shrunk)
+            );
         }
     }
 }

@@ -224,15 +224,15 @@ static void write_buffer_manager(struct side* side, const int* n) {
   }
 }
 
-/* The threads of the environment, of which low priority always has some: without any, flushes could
- * not run. Their priority for processors is lowered at the end: on a busy machine, they would not run
- * then. */
+/* The threads of the environment, of which low and high priority always have some: without any,
+ * flushes could not run, and RocksDB waits at closing for removals of files that no thread does. Their
+ * priority for processors is lowered at the end: on a busy machine, they would not run then. */
 static void environment(struct side* side, const int* n) {
   rocksdb_env_t* env = side->env ? side->env : (side->env = CALL(create_default_env)());
   switch (n[0] % 6) {
     case 0: CALL(env_set_background_threads)(env, 1 + n[1] % 3); break;
     case 1: CALL(env_set_low_priority_background_threads)(env, 1 + n[1] % 3); break;
-    case 2: CALL(env_set_high_priority_background_threads)(env, n[1] % 3); break;
+    case 2: CALL(env_set_high_priority_background_threads)(env, 1 + n[1] % 3); break;
     case 3: CALL(env_set_bottom_priority_background_threads)(env, n[1] % 3 - 1); break;
     case 4:
       CALL(env_lower_thread_pool_io_priority)(env);

@@ -4,13 +4,13 @@
 //! snapshots and iterators that stay open, ingestions, flushes, manual compactions, pauses of
 //! compactions, option changes, passing time, closing and opening. Each history is run several
 //! times. At each opening, a run chooses memtable and table sizes, levels, compaction styles and
-//! priorities, codecs, filters, caches, threads and I/O modes at random. It also chooses which of
-//! the flushes, compactions and option changes of the history to execute. Whatever a run chooses,
+//! priorities, codecs, filters, caches, write buffer managers, threads and I/O modes at random. It
+//! also chooses which of the flushes, compactions and option changes of the history to execute. Whatever a run chooses,
 //! gets, multi-gets and iterators in both directions must agree with a model, for the latest state
 //! and for every snapshot.
 //!
 //! - `history`: the operations.
-//! - `setup`: the options.
+//! - `setup`: the options, and `shared`: the objects that databases can share.
 //! - `held`: iterators that stay open and are moved during the history.
 //! - `run`: executes a history and reads the database.
 //! - `smaller`: removes steps from a failing history for as long as it still fails.
@@ -37,6 +37,8 @@ mod io_modes;
 mod run;
 #[path = "metamorphic/setup.rs"]
 mod setup;
+#[path = "metamorphic/shared.rs"]
+mod shared;
 #[path = "metamorphic/smaller.rs"]
 mod smaller;
 #[path = "common/subject.rs"]
@@ -108,6 +110,7 @@ fn other_options_give_the_same_answers() {
     // test fails.
     let _ = std::io::stderr().write_all(text.as_bytes());
     assert!(tally.runs >= RUNS_MIN, "only {} runs", tally.runs);
+    assert!(tally.refused > 0, "no read exceeded a strict limit");
     assert!(tally.deep_files * 20 > tally.ingestions, "files hardly ever go below level 0");
     assert!(tally.deep_views * 4 > tally.views, "compaction has hardly done anything");
 }

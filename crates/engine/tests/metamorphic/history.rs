@@ -98,6 +98,8 @@ impl Step {
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     pub(crate) orders: [Comparator; 2],
+    /// Whether there may be range deletions, which databases with a row cache refuse.
+    pub(crate) deletes_ranges: bool,
     /// The steps with their numbers. A step keeps its number when other steps are removed. A run
     /// derives its random choices at a step from the number.
     pub(crate) steps: Vec<(u64, Step)>,
@@ -120,7 +122,8 @@ impl History {
         }
         steps.extend((0..count).map(|_| generator.step()));
         steps.extend([Step::Ask, Step::Reopen, Step::Ask]);
-        Self { orders, steps: (1..).zip(steps).collect() }
+        let deletes_ranges = generator.ranges > 0;
+        Self { orders, deletes_ranges, steps: (1..).zip(steps).collect() }
     }
 }
 

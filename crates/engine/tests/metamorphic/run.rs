@@ -9,7 +9,7 @@ use fastrand::Rng;
 use tailwater::verify::{self, Severity};
 use tailwater::{
     ColumnFamily, CompactRangeOptions, CompactionPause, Db, ErrorKind, IngestOptions, OpenOptions,
-    Snapshot, SstFileWriter, WriteBatch, WriteOptions,
+    ReadOptions, Snapshot, SstFileWriter, WriteBatch, WriteOptions,
 };
 use tailwater_io::sim::SimStorage;
 use tailwater_testkit::dump::Entry;
@@ -38,6 +38,9 @@ pub(crate) struct Tally {
     /// Number of files that were ingested into level 1 or deeper.
     pub(crate) deep_files: u64,
     changes: u64,
+    /// Number of reads that failed at a strict limit of a cache, and then succeeded with a higher
+    /// one.
+    pub(crate) refused: u64,
     /// Number of times that the test read all data of the latest state or of a snapshot.
     pub(crate) views: u64,
     /// Like `views`, but counts only reads while there were tables in level 1 or deeper.
@@ -54,6 +57,7 @@ impl Tally {
         self.ingestions += other.ingestions;
         self.deep_files += other.deep_files;
         self.changes += other.changes;
+        self.refused += other.refused;
         self.views += other.views;
         self.deep_views += other.deep_views;
     }
@@ -67,6 +71,7 @@ impl fmt::Display for Tally {
         let (ingestions, deep) = (self.ingestions, self.deep_files);
         writeln!(f, "  {ingestions:>8} ingestions, of which {deep} files below level 0")?;
         writeln!(f, "  {:>8} changes of options", self.changes)?;
+        writeln!(f, "  {:>8} reads beyond a strict limit", self.refused)?;
         writeln!(f, "  {:>8} views asked, {} over deeper levels", self.views, self.deep_views)
     }
 }
@@ -112,7 +117,7 @@ impl<'a> Run<'a> {
             history,
             storage: SimStorage::new(rng.u64(..)),
             upkeep: *rng.choice(&[0, 50, 100, 100]).expect("there are some"),
-            setup: Setup::random(&mut rng, &history.orders, None),
+            setup: Setup::random(&mut rng, history, None),
             rng,
             open: None,
             tables: vec![Table::new(); FAMILIES.len()],
@@ -151,6 +156,7 @@ impl<'a> Run<'a> {
     }
 
     fn open(&mut self) {
+        let _room = self.setup.room();
         let options = self.setup.options(&self.storage);
         let db = must(Db::open(Path::new(DIRECTORY), &options), "opening");
         let family = |name: &&str| must(db.cf_handle(name), "looking for a column family");
@@ -171,6 +177,7 @@ impl<'a> Run<'a> {
 
     fn finish(&mut self) {
         self.close();
+        let _room = self.setup.room();
         let options = self.setup.options(&self.storage);
         let report = verify::verify(Path::new(DIRECTORY), &options);
         let damage = report.findings.iter().find(|it| it.severity == Severity::Damage);
@@ -183,6 +190,12 @@ impl<'a> Run<'a> {
             return;
         }
         let db = self.opened().db.clone();
+        // These steps must succeed whatever the limit of the cache, or lift it themselves.
+        let is_limited = matches!(
+            step,
+            Step::Write(_) | Step::Flush(_) | Step::FlushAll | Step::Compact { .. } | Step::Ask
+        );
+        let room = (!is_limited).then(|| self.setup.room());
         match step {
             Step::Write(writes) => self.write(writes),
             Step::Ingest { family, files } => self.ingest(*family, files),
@@ -207,12 +220,14 @@ impl<'a> Run<'a> {
             Step::Reopen => {
                 drop(db);
                 self.close();
-                let setup = Setup::random(&mut self.rng, &self.history.orders, Some(&self.setup));
+                let setup = Setup::random(&mut self.rng, self.history, Some(&self.setup));
                 self.setup = setup;
                 self.open();
             }
             Step::Ask => self.ask(),
         }
+        drop(room);
+        let _room = self.setup.room();
         self.move_iterators();
     }
 
@@ -349,7 +364,29 @@ impl<'a> Run<'a> {
         dump
     }
 
+    /// Seeks and gets all keys. Reads that exceed a strict limit of the cache must fail with the
+    /// error for that, and succeed when the limit is higher.
+    fn ask_within_limit(&mut self) {
+        let Open { db, families, .. } = self.open.as_ref().expect("an open database");
+        let (setup, refused) = (&self.setup, &mut self.tally.refused);
+        let options = ReadOptions::new().with_total_order_seek(true);
+        for (family, table) in families.iter().zip(&self.tables) {
+            let mut iterator = retried(setup, refused, || db.raw_iterator_cf_opt(family, &options));
+            for (key, value) in table {
+                retried(setup, refused, || iterator.seek(key));
+                let expected = Some((key.as_slice(), value.as_slice()));
+                assert_eq!(iterator.item(), expected, "a seek within a limit");
+                let found = retried(setup, refused, || db.get_cf_opt(family, key, &options));
+                assert_eq!(found.as_ref(), Some(value), "a get within a limit");
+            }
+        }
+    }
+
     fn ask(&mut self) {
+        if self.setup.limits_reads() {
+            self.ask_within_limit();
+        }
+        let _room = self.setup.room();
         let present = self.dump();
         let Open { db, families, .. } = self.open.as_ref().expect("an open database");
         let is_deep = families.iter().any(|family| has_deeper_levels(db, family));
@@ -367,6 +404,23 @@ impl<'a> Run<'a> {
         let views = 1 + self.snapshots.len() as u64;
         self.tally.views += views;
         self.tally.deep_views += if is_deep { views } else { 0 };
+    }
+}
+
+/// Returns the result of a read. If it exceeds a strict limit of the cache, reads again with a
+/// higher one.
+fn retried<R>(
+    setup: &Setup,
+    refused: &mut u64,
+    mut read: impl FnMut() -> tailwater::Result<R>,
+) -> R {
+    match read() {
+        Err(error) if error.kind() == ErrorKind::MemoryLimit => {
+            *refused += 1;
+            let _room = setup.room();
+            must(read(), "reading with a higher limit")
+        }
+        result => must(result, "reading within a limit"),
     }
 }
 

@@ -11,8 +11,9 @@ use tailwater::{
 use tailwater_format::Comparator;
 use tailwater_io::sim::SimStorage;
 
-use crate::history::FAMILIES;
+use crate::history::{FAMILIES, History};
 use crate::io_modes::{self, Disk, IoModes};
+use crate::shared::{Room, SharedObjects};
 
 /// The options that every database and every column family has. With these, no write waits for a
 /// compaction. The wait could last forever, since the tests may pause or disable compactions.
@@ -228,16 +229,17 @@ pub(crate) struct Setup {
     io_modes: IoModes,
     disk: Disk,
     families: Vec<FamilySetup>,
+    shared: SharedObjects,
     /// Whether flushes and compactions run in background threads, rather than in the calling
     /// thread.
     pub(crate) has_threads: bool,
 }
 
 impl Setup {
-    /// Returns random options. `before` is the setup with which the database was last opened, if
-    /// any; the returned options can then open that database.
-    pub(crate) fn random(rng: &mut Rng, orders: &[Comparator], before: Option<&Self>) -> Self {
-        let families = orders.iter().enumerate().map(|(at, order)| {
+    /// Returns random options for a history. `before` is the setup with which the database was last
+    /// opened, if any; the returned options can then open that database.
+    pub(crate) fn random(rng: &mut Rng, history: &History, before: Option<&Self>) -> Self {
+        let families = history.orders.iter().enumerate().map(|(at, order)| {
             let before = before.map(|setup| &setup.families[at]);
             FamilySetup::random(rng, order, before)
         });
@@ -245,7 +247,8 @@ impl Setup {
         let database = format!("{DATABASE};{}", choose(&OF_DATABASE, rng));
         let disk = before.map_or_else(|| Disk::random(rng, &DIRECTORIES), |before| before.disk);
         let io_modes = IoModes::random(rng, disk);
-        Self { database, io_modes, disk, families, has_threads: rng.u8(..5) == 0 }
+        let shared = SharedObjects::random(rng, history.deletes_ranges);
+        Self { database, io_modes, disk, families, shared, has_threads: rng.u8(..5) == 0 }
     }
 
     /// Configures a new simulated disk to have the properties in `disk`.
@@ -273,16 +276,28 @@ impl Setup {
             options.set_column_family(name, of_family.column_family(name).clone());
         }
         options.add_compaction_filter(CompactionFilter::Custom(Arc::new(KeepsAll)));
+        self.shared.add_to(&mut options);
         options.set_inline_background(!self.has_threads);
         options.set_clock(storage.clock());
         options
+    }
+
+    /// Whether reads may fail because a cache has a strict limit.
+    pub(crate) fn limits_reads(&self) -> bool {
+        self.shared.limits_reads()
+    }
+
+    /// See [`SharedObjects::room`].
+    pub(crate) fn room(&self) -> Room {
+        self.shared.room()
     }
 
     /// Returns the options as text for a message.
     pub(crate) fn text(&self) -> String {
         let families = FAMILIES.iter().zip(&self.families);
         let Self { database, io_modes, disk, has_threads, .. } = self;
-        let mut text = format!("{database}; {io_modes}; on {disk:?}; threads: {has_threads}");
+        let mut text = format!("{database}; {io_modes}; on {disk:?}; threads: {has_threads}; ");
+        text += &self.shared.text();
         for (name, family) in families {
             let own = family.text.strip_prefix(FAMILY).unwrap_or(&family.text);
             text += &format!("\n    {name}: {own}");

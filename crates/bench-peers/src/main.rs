@@ -10,6 +10,7 @@ mod fjall;
 mod lmdb;
 mod redb;
 mod rocksdb;
+mod rocksdb_memory;
 mod rocksdb_scans;
 mod rocksdb_slow_reads;
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         stores: &[tailwater::ENGINE, rocksdb::ENGINE, fjall::ENGINE, redb::ENGINE, lmdb::ENGINE],
         scans: &[tailwater::SCANS, rocksdb_scans::ENGINE],
         cold: &[tailwater::COLD, rocksdb::COLD],
+        memory: &[tailwater::MEMORY, rocksdb_memory::ENGINE],
         tail: &[TAILWATER, rocksdb::TAIL],
     })
 }

@@ -14,6 +14,7 @@ use crate::basket::BasketArguments;
 use crate::cold::{ColdArguments, ColdEngine};
 use crate::durable::{self, DurableArguments, NEIGHBOUR_COMMAND};
 use crate::hot_key::HotKeyArguments;
+use crate::memory::{self, MemoryArguments, MemoryEngine};
 use crate::range_deletions::RangeDeletionArguments;
 use crate::snapshot_scans::{ScanEngine, SnapshotScanArguments};
 use crate::store::{Engine, Failure};
@@ -39,6 +40,12 @@ enum Command {
     HotKey(HotKeyArguments),
     /// Overwrites at full speed for minutes; reports space, bytes written, stalls and memory.
     Sustained(SustainedArguments),
+    /// Writes and reads at full speed in databases that share their memory limits, and reports the
+    /// resident memory.
+    Memory(MemoryArguments),
+    /// The child process of `memory`.
+    #[command(name = memory::CHILD_COMMAND, hide = true)]
+    MemoryChild { assignment: String },
     /// Deletes overlapping ranges; reports the rate, the effect on reads, and the size of the
     /// flushed tables.
     RangeDeletions(RangeDeletionArguments),
@@ -68,6 +75,8 @@ pub struct Engines<'e> {
     pub scans: &'e [ScanEngine],
     /// The engines of `cold`.
     pub cold: &'e [ColdEngine],
+    /// The engines of `memory`.
+    pub memory: &'e [MemoryEngine],
     /// The engines of `tail`.
     pub tail: &'e [TailEngine],
 }
@@ -109,6 +118,8 @@ impl Arguments {
             Command::Cold(arguments) => arguments.run(engines.cold),
             Command::HotKey(arguments) => arguments.run(known),
             Command::Sustained(arguments) => return arguments.run(known),
+            Command::Memory(arguments) => arguments.run(engines.memory),
+            Command::MemoryChild { assignment } => memory::run_child(assignment, engines.memory),
             Command::RangeDeletions(arguments) => arguments.run(known),
             Command::SnapshotScans(arguments) => arguments.run(engines.scans),
             Command::Backup(arguments) => arguments.run(engines.scans),

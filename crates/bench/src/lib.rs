@@ -1,8 +1,10 @@
 //! Workloads that measure Tailwater, and other engines in the same run.
 //!
 //! A database of an engine is a [`store::Store`]; `snapshot-scans` and `backup` need a
-//! [`snapshot_scans::ScanEngine`], `cold` a [`cold::ColdEngine`], and `tail` a
-//! [`tailwater_latency::tail::TailEngine`]. The commands are:
+//! [`snapshot_scans::ScanEngine`], `cold` a [`cold::ColdEngine`], `memory` a
+//! [`memory::MemoryEngine`], and `tail` a [`tailwater_latency::tail::TailEngine`].
+//!
+//! The commands are:
 //!
 //! - `basket`: the workloads of RocksDB's `db_bench` under their names, on several engines in
 //!   turn, so that other load on the machine affects all of them;
@@ -13,6 +15,7 @@
 //! - [`snapshot_scans`]: scans of one snapshot, by iterators that refresh themselves and by
 //!   iterators that do not;
 //! - `backup`: the memory and space that the iterator of a logical backup pins during overwrites;
+//! - [`memory`]: the resident memory of databases that share their limits;
 //! - `durable`: synced puts, compared with raw writes to the device;
 //! - `tail`: the effect of direct I/O on the tail latency of reads during compactions, from
 //!   [`tailwater_latency`].
@@ -28,6 +31,7 @@ pub mod cold;
 pub mod command;
 mod durable;
 mod hot_key;
+pub mod memory;
 mod process;
 mod range_deletions;
 pub mod snapshot_scans;

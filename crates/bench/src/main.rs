@@ -13,6 +13,7 @@ fn main() -> ExitCode {
         stores: &[tailwater::ENGINE],
         scans: &[tailwater::SCANS],
         cold: &[tailwater::COLD],
+        memory: &[tailwater::MEMORY],
         tail: &[TAILWATER],
     })
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
 use tailwater_io::kernel::System;
 use tailwater_latency::files::all_below;
 
@@ -22,6 +23,23 @@ pub(crate) fn peak_memory_bytes() -> Result<u64, Failure> {
 /// files, such as the program's code.
 pub(crate) fn anonymous_bytes() -> Result<u64, Failure> {
     Ok(field("/proc/self/status", "RssAnon:")? << 10)
+}
+
+/// The resident memory of a process, in bytes.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Resident {
+    /// All resident memory, with mapped files such as the program's code.
+    pub(crate) total: u64,
+    /// The part that is no mapped file.
+    pub(crate) anonymous: u64,
+}
+
+impl Resident {
+    /// Returns that of this process.
+    pub(crate) fn now() -> Result<Self, Failure> {
+        let total = field("/proc/self/status", "VmRSS:")? << 10;
+        Ok(Self { total, anonymous: anonymous_bytes()? })
+    }
 }
 
 fn field(file: &str, name: &str) -> Result<u64, Failure> {

@@ -2,16 +2,19 @@
 
 use std::cell::RefCell;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use tailwater::{
-    BottommostRewrite, CompactRangeOptions, IngestOptions, ReadOptions, Statistics, ValueBuffer,
+    BlockCache, BottommostRewrite, CompactRangeOptions, Db, Error, IngestOptions, OpenOptions,
+    ProcessMemory, ReadOptions, Statistics, ValueBuffer, WriteBufferManager,
 };
 use tailwater_latency::engine;
 use tailwater_latency::tail::Tailwater;
 
 use crate::cold::{ColdEngine, Reading};
+use crate::memory::{Limits, MemoryEngine, MemorySubject, Refusal};
 use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use crate::store::{Direction, Engine, Failure, Scanned, Store};
 
@@ -200,5 +203,74 @@ impl ScanSubject for Tailwater {
         let statistics = self.statistics.as_ref().ok_or("no statistics")?;
         let count = |name: &str| statistics.ticker(name).ok_or("no such ticker");
         Ok([count("rocksdb.block.cache.hit")?, count("rocksdb.block.cache.miss")?])
+    }
+}
+
+/// Charges all that can be charged to the block cache. RocksDB has these options, too, but only its
+/// interface of C++ can set them.
+const CHARGES: &str = "cache_usage_options={kFilterConstruction=kEnabled;\
+    kBlockBasedTableReader=kEnabled;kFileMetadata=kEnabled}";
+
+/// Tailwater, with several databases that share a write buffer manager and a strict block cache.
+pub const MEMORY: MemoryEngine = MemoryEngine {
+    name: ENGINE.name,
+    open: |directories, limits, options, tables| {
+        let &Limits { memtables_bytes, cache_bytes, charges_memtables } = limits;
+        let cache = Arc::new(BlockCache::new(cache_bytes));
+        cache.set_strict_capacity_limit(true);
+        let manager = Arc::new(if charges_memtables {
+            WriteBufferManager::with_cache(memtables_bytes, Arc::clone(&cache), true)
+        } else {
+            WriteBufferManager::new(memtables_bytes, true)
+        });
+        let mut open = OpenOptions::default();
+        let tables = format!("block_based_table_factory={{{tables};{CHARGES}}}");
+        open.set_from_string(&format!("{tables};{options}"))?;
+        open.set_block_cache(cache);
+        open.set_write_buffer_manager(manager);
+        let databases = directories.iter().map(|directory| Db::open(directory, &open));
+        let databases = databases.collect::<Result<_, _>>()?;
+        Ok(Box::new(SharedLimits { databases }))
+    },
+};
+
+/// Databases that share their memory limits.
+#[derive(Debug)]
+struct SharedLimits {
+    databases: Vec<Db>,
+}
+
+fn refusal(error: Error) -> Refusal {
+    Refusal { kind: format!("{:?}", error.kind()), message: error.to_string() }
+}
+
+impl MemorySubject for SharedLimits {
+    fn put(&self, database: usize, key: &[u8], value: &[u8]) -> Result<(), Refusal> {
+        self.databases[database].put(key, value).map_err(refusal)
+    }
+
+    fn get(&self, database: usize, key: &[u8]) -> Result<bool, Refusal> {
+        let found = self.databases[database].get_pinned(key).map_err(refusal)?;
+        Ok(found.is_some())
+    }
+
+    fn scan(&self, database: usize, from: &[u8], limit: u64) -> Result<u64, Refusal> {
+        let mut entries = 0;
+        let mut scan = || {
+            let mut iterator = self.databases[database].raw_iterator()?;
+            iterator.seek(from)?;
+            while entries < limit && iterator.item().is_some() {
+                entries += 1;
+                iterator.next()?;
+            }
+            Ok(())
+        };
+        scan().map_err(refusal)?;
+        Ok(entries)
+    }
+
+    fn live(&self) -> Result<Vec<(String, u64)>, Failure> {
+        let memory = ProcessMemory::now();
+        Ok(memory.parts().map(|(name, bytes)| (name.to_owned(), bytes)).collect())
     }
 }

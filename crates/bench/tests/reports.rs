@@ -88,3 +88,19 @@ fn durable_writes_a_report() {
     check(&html, &measurements.iter().map(row).collect::<Vec<_>>());
     assert!(html.contains("14116"));
 }
+
+#[test]
+fn the_memory_of_databases_is_sampled() {
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tailwater-bench"));
+    program.args(["memory", "--seconds", "1", "--data", "4", "--memtables", "4", "--cache", "16"]);
+    let ended = program.arg("--charge").arg("--directory").arg(scratch.path()).output();
+    let ended = ended.expect("it runs");
+    let [printed, errors] = [ended.stdout, ended.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert!(ended.status.success(), "{errors}");
+    for part in ["configured sum 16 MiB", "| tailwater |", "- at the maximum, after", "memtables"] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+    assert!(!printed.contains("- error"), "{printed}");
+    assert!(PosixStorage::new().list(scratch.path()).expect("a list").is_empty());
+}

@@ -53,6 +53,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "block_cache",
             "cache",
             "range_tombstone",
+            "memory_counters",
             "prefix_extractor",
             "prefetch",
             "record_log",

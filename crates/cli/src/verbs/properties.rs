@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &PropertiesArguments, output: &mut Output) -> Resul
 
 /// The properties that describe the process that has the database open: its background work, its
 /// memory, its handles and counters since the opening. Those of this program say nothing about it.
-const OF_A_PROCESS: [&str; 35] = [
+const OF_A_PROCESS: [&str; 38] = [
     "rocksdb.cf-write-stall-stats",
     "rocksdb.dbstats",
     "rocksdb.db-write-stall-stats",
@@ -60,6 +60,9 @@ const OF_A_PROCESS: [&str; 35] = [
     "rocksdb.block-cache-pinned-usage",
     "tailwater.io-stats",
     "tailwater.memory",
+    "tailwater.process-memory",
+    "tailwater.process-memory-sum",
+    "tailwater.process-memory-prometheus",
     "tailwater.block-cache-size",
     "tailwater.num-iterators",
     "tailwater.iterator-read-ahead-memory",

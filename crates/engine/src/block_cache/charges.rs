@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::BlockCache;
-use crate::cache::Reservation;
+use crate::cache::OutsideCharge;
 
 /// Size of the steps in which memory is charged, in bytes: that of a dummy entry in RocksDB.
 const STEP: usize = 256 << 10;
@@ -25,7 +25,7 @@ pub(crate) struct CacheCharges {
 pub(crate) struct SteppedCharge {
     cache: Arc<BlockCache>,
     /// `None` until memory is charged.
-    charged: Option<Reservation>,
+    charged: Option<OutsideCharge>,
 }
 
 impl SteppedCharge {
@@ -36,7 +36,7 @@ impl SteppedCharge {
     /// Returns the number of bytes that are charged.
     #[inline]
     pub(crate) fn bytes(&self) -> usize {
-        self.charged.as_ref().map_or(0, Reservation::bytes)
+        self.charged.as_ref().map_or(0, OutsideCharge::bytes)
     }
 
     /// Charges more if memory of `bytes` exceeds what is charged by at least half a step. Takes no
@@ -75,7 +75,7 @@ impl SteppedCharge {
         }
     }
 
-    fn add(&mut self, more: Reservation) {
+    fn add(&mut self, more: OutsideCharge) {
         match &mut self.charged {
             Some(charged) => charged.absorb(more),
             None => self.charged = Some(more),

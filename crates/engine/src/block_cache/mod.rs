@@ -2,10 +2,12 @@
 //! row cache of tables.
 
 mod block;
+mod census;
 mod charges;
 mod sizing;
 
 pub(crate) use block::{Block, BlockBytes, BlockKind, BlockRef};
+pub(crate) use census::memory_of_all;
 pub(crate) use charges::{CacheCharges, SteppedCharge};
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -31,6 +33,10 @@ const STAGED_PART_OF_ALL: usize = 2;
 /// If a flush or compaction stages only some of the blocks that it writes, the limit of staged
 /// blocks is at most 1/STAGED_PART_OF_AVAILABLE of the memory that is available to the process.
 const STAGED_PART_OF_AVAILABLE: i64 = 2;
+
+/// Free slots may make the memory of a cache exceed its capacity by 1/SPARE_PART of the capacity
+/// before whole regions of blocks are evicted.
+const SPARE_PART: usize = 64;
 
 /// A cache of table blocks, which column families and databases may share. Any thread may use it.
 /// It can also be the row cache of databases
@@ -82,13 +88,19 @@ pub struct BlockCache {
 impl BlockCache {
     /// Creates an empty cache of `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
+        Self::build(Cache::new(capacity), Memory::of_this_process(System::default()), None)
+    }
+
+    fn build(blocks: Cache<Block>, memory: Memory, tuner: Option<Tuner>) -> Self {
+        let slabs = Slabs::new();
+        census::register(&blocks, &slabs);
         Self {
-            blocks: Cache::new(capacity).prefetching(Block::first_read),
-            slabs: Slabs::new(),
+            blocks: blocks.prefetching(Block::first_read),
+            slabs,
             staged_bytes: AtomicUsize::new(0),
             staged_bytes_max: AtomicUsize::new(0),
-            memory: Memory::of_this_process(System::default()),
-            tuner: None,
+            memory,
+            tuner,
             trims_allocator: AtomicBool::new(false),
         }
     }
@@ -103,15 +115,10 @@ impl BlockCache {
     pub fn auto() -> Arc<Self> {
         let memory = Memory::of_this_process(System::default());
         let shards = memory.limit().unwrap_or(0) / SHARD_BYTES;
-        Arc::new_cyclic(|this| Self {
-            blocks: Cache::with_ghosts(FIRST_CAPACITY, shards.min(SHARDS_MAX) as usize)
-                .prefetching(Block::first_read),
-            slabs: Slabs::new(),
-            staged_bytes: AtomicUsize::new(0),
-            staged_bytes_max: AtomicUsize::new(0),
-            memory: memory.clone(),
-            tuner: Some(Tuner::start(Weak::clone(this), memory)),
-            trims_allocator: AtomicBool::new(false),
+        let blocks = Cache::with_ghosts(FIRST_CAPACITY, shards.min(SHARDS_MAX) as usize);
+        Arc::new_cyclic(|this| {
+            let tuner = Tuner::start(Weak::clone(this), memory.clone());
+            Self::build(blocks, memory, Some(tuner))
         })
     }
 
@@ -214,10 +221,27 @@ impl BlockCache {
         }
     }
 
-    /// Erases all cached blocks of a deleted file.
+    /// Erases all cached blocks of a deleted file. Also ensures that free slots between blocks do
+    /// not make the memory exceed the capacity for long.
+    ///
+    /// Looks at every block if they do, so only background threads call this.
     pub(crate) fn erase_file(&self, file: u64) {
         self.blocks.erase_file(file);
         self.slabs.release();
+        self.evict_sparse_regions();
+    }
+
+    /// Evicts whole regions of blocks if the memory of blocks and of the free slots between them
+    /// exceeds the capacity. Free slots remain when other sizes of blocks, such as filters, take up
+    /// capacity that data blocks had.
+    fn evict_sparse_regions(&self) {
+        let memory = self.usage() + self.slabs.spare_bytes();
+        let excess = memory.saturating_sub(self.capacity());
+        if excess > self.capacity() / SPARE_PART {
+            self.blocks.evict_regions(excess, Block::address);
+            self.blocks.collect();
+            self.slabs.release();
+        }
     }
 
     /// Returns the bytes in use: those of cached blocks, and of removed blocks that are still being
@@ -286,6 +310,35 @@ mod tests {
         assert!(cache.usage() > 15 * MIB);
         let bytes = cache.slabs.bytes();
         assert!(bytes <= 17 * MIB, "{bytes} bytes of memory");
+    }
+
+    #[test]
+    fn free_slots_do_not_exceed_the_capacity() {
+        let cache = BlockCache::new(16 * MIB);
+        let wait_for_readers = || {
+            // A reader of another test in this process may delay the freeing.
+            while cache.blocks.unlinked_usage() > 0 {
+                std::thread::yield_now();
+                cache.blocks.collect();
+            }
+        };
+        (0..4000).for_each(|number| put(&cache, 1, number));
+        // Large blocks, which have memory of their own, displace small ones all over the regions.
+        let mut bytes = vec![0; 256 << 10];
+        bytes[(256 << 10) - 4] = 1;
+        for number in 0..16 {
+            let block = Block::parse(cache.copy_in(&bytes), BlockKind::Data).expect("a block");
+            let (key, charge) = (Key { file: 2, offset: number << 20 }, block.memory());
+            cache.blocks.insert(key, block, charge, Priority::High);
+            wait_for_readers();
+        }
+        let memory = || cache.usage() + cache.slabs.spare_bytes();
+        assert!(memory() > 18 * MIB, "{} bytes", memory());
+        cache.erase_file(3);
+        wait_for_readers();
+        cache.slabs.release();
+        assert!(memory() <= 16 * MIB + 16 * MIB / SPARE_PART, "{} bytes", memory());
+        assert!(cache.usage() > 10 * MIB, "{} bytes in use", cache.usage());
     }
 
     #[test]

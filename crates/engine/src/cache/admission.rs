@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
 
-use super::{Cache, Reservation};
+use super::{Cache, OutsideCharge, Reservation};
 
 /// Maximum number of other shards from which an insert evicts, in addition to its own.
 const NEIGHBOURS: usize = 3;
@@ -44,32 +44,33 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// Charges memory outside the cache, until the reservation is dropped. Evicts entries to make
     /// room. If pinned bytes leave no room, the bytes in use exceed the capacity; if the cache is
     /// strict, returns `None` instead.
-    pub(crate) fn charge(&self, bytes: usize) -> Option<Reservation> {
+    pub(crate) fn charge(&self, bytes: usize) -> Option<OutsideCharge> {
         if let Some(room) = self.budget.reserve(bytes) {
-            return Some(room);
+            return Some(room.for_outside());
         }
         if self.is_strict() && bytes > self.capacity() {
             return None;
         }
         self.shrink_for(bytes);
         match self.is_strict() {
-            true => self.budget.reserve(bytes),
+            true => self.budget.reserve(bytes).map(Reservation::for_outside),
             false => Some(self.budget.charge(bytes)),
         }
     }
 
     /// Like [`Self::charge`], but if the cache is strict, waits for readers.
-    pub(crate) fn charge_or_wait(&self, bytes: usize) -> Option<Reservation> {
-        match self.is_strict() {
-            true => self.budget.reserve(bytes).or_else(|| self.admit_patiently(bytes)),
-            false => self.charge(bytes),
+    pub(crate) fn charge_or_wait(&self, bytes: usize) -> Option<OutsideCharge> {
+        if !self.is_strict() {
+            return self.charge(bytes);
         }
+        let room = self.budget.reserve(bytes).or_else(|| self.admit_patiently(bytes));
+        room.map(Reservation::for_outside)
     }
 
     /// Like [`Self::charge`], but takes no lock, and so evicts nothing: the inserts that follow do.
     /// For threads of low priority.
-    pub(crate) fn charge_without_lock(&self, bytes: usize) -> Option<Reservation> {
-        let room = self.budget.reserve(bytes);
+    pub(crate) fn charge_without_lock(&self, bytes: usize) -> Option<OutsideCharge> {
+        let room = self.budget.reserve(bytes).map(Reservation::for_outside);
         room.or_else(|| (!self.is_strict()).then(|| self.budget.charge(bytes)))
     }
 

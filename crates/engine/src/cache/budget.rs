@@ -1,8 +1,8 @@
 //! The cache's memory budget, and reservations against it.
 
 use std::mem;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 
 /// The headroom is 1/HEADROOM_DIVISOR of the capacity. Evictions try to keep it free.
 ///
@@ -26,6 +26,8 @@ pub(super) struct Budget {
     /// The part of `used` that belongs to entries that were removed from the hash table and not
     /// dropped yet, because readers may still see them.
     unlinked: AtomicUsize,
+    /// The part of `used` that belongs to memory outside the cache.
+    outside: AtomicUsize,
 }
 
 impl Budget {
@@ -34,6 +36,7 @@ impl Budget {
             capacity: AtomicUsize::new(capacity),
             used: AtomicUsize::new(0),
             unlinked: AtomicUsize::new(0),
+            outside: AtomicUsize::new(0),
         })
     }
 
@@ -51,6 +54,11 @@ impl Budget {
 
     pub(super) fn unlinked(&self) -> usize {
         self.unlinked.load(Ordering::Relaxed)
+    }
+
+    /// Returns the bytes charged for entries and for removed values that are still in memory.
+    pub(super) fn of_entries(&self) -> usize {
+        self.used().saturating_sub(self.outside.load(Ordering::Relaxed))
     }
 
     /// Returns the number of bytes that evictions try to keep free.
@@ -83,10 +91,10 @@ impl Budget {
         Some(Reservation { budget: Arc::clone(self), bytes })
     }
 
-    /// Charges `bytes`, whether they fit into the capacity or not.
-    pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> Reservation {
+    /// Charges `bytes` of memory outside the cache, whether they fit into the capacity or not.
+    pub(super) fn charge(self: &Arc<Self>, bytes: usize) -> OutsideCharge {
         self.used.fetch_add(bytes, Ordering::Relaxed);
-        Reservation { budget: Arc::clone(self), bytes }
+        Reservation { budget: Arc::clone(self), bytes }.for_outside()
     }
 
     /// Notes that entries were removed from the hash table. Their total charge is `bytes`.
@@ -106,32 +114,81 @@ impl Budget {
 /// A reservation may outlive the cache. Any thread may use it.
 #[derive(Debug)]
 #[must_use = "dropping a reservation gives its bytes back"]
-pub(crate) struct Reservation {
+pub(super) struct Reservation {
     budget: Arc<Budget>,
     bytes: usize,
 }
 
 impl Reservation {
     /// Returns the number of reserved bytes.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Adds another reservation of the same cache to this one.
-    pub(crate) fn absorb(&mut self, mut other: Self) {
-        debug_assert!(Arc::ptr_eq(&self.budget, &other.budget), "reservations of two caches");
-        self.bytes += mem::take(&mut other.bytes);
-    }
-
-    /// Gives back all but `bytes`, which are at most those of the reservation.
-    pub(crate) fn shrink_to(&mut self, bytes: usize) {
-        self.budget.used.fetch_sub(self.bytes - bytes, Ordering::Relaxed);
-        self.bytes = bytes;
+    /// Uses the reservation for memory outside the cache.
+    pub(super) fn for_outside(self) -> OutsideCharge {
+        self.budget.outside.fetch_add(self.bytes, Ordering::Relaxed);
+        OutsideCharge(self)
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+/// Bytes of the cache's capacity that memory outside the cache takes, until this is dropped.
+///
+/// Like a [`Reservation`], it may outlive the cache, and any thread may use it.
+#[derive(Debug)]
+#[must_use = "dropping a charge gives its bytes back"]
+pub(crate) struct OutsideCharge(Reservation);
+
+impl OutsideCharge {
+    /// Returns the number of charged bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.bytes
+    }
+
+    /// Adds another charge of the same cache to this one.
+    pub(crate) fn absorb(&mut self, mut other: Self) {
+        debug_assert!(Arc::ptr_eq(&self.0.budget, &other.0.budget), "charges of two caches");
+        self.0.bytes += mem::take(&mut other.0.bytes);
+    }
+
+    /// Gives back all but `bytes`, which are at most those of the charge.
+    pub(crate) fn shrink_to(&mut self, bytes: usize) {
+        let less = self.0.bytes - bytes;
+        self.0.budget.outside.fetch_sub(less, Ordering::Relaxed);
+        self.0.budget.used.fetch_sub(less, Ordering::Relaxed);
+        self.0.bytes = bytes;
+    }
+}
+
+impl Drop for OutsideCharge {
+    fn drop(&mut self) {
+        self.0.budget.outside.fetch_sub(self.0.bytes, Ordering::Relaxed);
+    }
+}
+
+/// The memory of a cache's entries, which can be asked for after the cache was dropped.
+#[derive(Debug)]
+pub(crate) struct EntryBytes(Weak<Budget>);
+
+impl EntryBytes {
+    pub(super) fn of(budget: &Arc<Budget>) -> Self {
+        Self(Arc::downgrade(budget))
+    }
+
+    /// Returns the bytes charged for entries and for removed values that are still in memory;
+    /// `None` if the cache was dropped and none of its values is left.
+    pub(crate) fn get(&self) -> Option<usize> {
+        self.0.upgrade().map(|budget| budget.of_entries())
+    }
+
+    /// Whether the cache, or one of its values, is left.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
     }
 }

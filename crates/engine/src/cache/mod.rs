@@ -65,8 +65,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use admission::Turn;
-use budget::Budget;
-pub(crate) use budget::Reservation;
+use budget::{Budget, Reservation};
+pub(crate) use budget::{EntryBytes, OutsideCharge};
 use entry::Node;
 pub(crate) use entry::{Cached, Key, Priority};
 use ghosts::Ghosts;
@@ -287,6 +287,11 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
+    /// Returns a reference to the count of the memory of the entries.
+    pub(crate) fn entry_bytes(&self) -> EntryBytes {
+        EntryBytes::of(&self.budget)
+    }
+
     /// Changes the capacity, in bytes. Before this returns, unpinned entries are evicted, in equal
     /// shares from all shards, until the headroom is free (the part of the new capacity that
     /// evictions try to keep free). The memory of an evicted entry is freed immediately if no
@@ -308,15 +313,21 @@ impl<V: Send + Sync + 'static> Cache<V> {
     ///
     /// Looks at every entry, and holds a shard's lock for a batch of entries at a time.
     pub(crate) fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
-        let cold = self.coldest_regions(self.budget.excess_of(capacity), &address);
+        let excess = self.budget.excess_of(capacity);
         self.budget.set_capacity(capacity);
-        for shard in &self.shards {
-            let is_cold = |value: &V| cold.contains(&(address(value) / REGION));
-            shard.evict_those(is_cold);
-        }
+        self.evict_regions(excess, address);
         // Evicts what still exceeds the capacity: entries may have been inserted in the meantime,
         // and pinned entries were skipped.
         self.shrink_for(self.budget.headroom());
+    }
+
+    /// Evicts the entries of the coldest regions, at least `bytes` if enough are unpinned, as
+    /// [`Cache::give_back`] does, but leaves the capacity.
+    pub(crate) fn evict_regions(&self, bytes: usize, address: impl Fn(&V) -> usize) {
+        let cold = self.coldest_regions(bytes, &address);
+        for shard in &self.shards {
+            shard.evict_those(|value| cold.contains(&(address(value) / REGION)));
+        }
     }
 
     /// Returns the coldest regions, as many as needed to evict `bytes`. Regions are ordered by

@@ -33,6 +33,14 @@ use crate::version::{Compaction, Version};
 /// requests per input need more.
 const INPUT_BUFFERS: usize = 64 << 20;
 
+/// Maximum memory for the readahead of one part of a compaction whose inputs are in the page cache
+/// or are read through it, in bytes. The system reads ahead, too, so smaller requests for many
+/// inputs cost little. It is exceeded if [`BUFFERED_REQUEST`] per input needs more.
+const BUFFERED_INPUT_BUFFERS: usize = 8 << 20;
+
+/// Size below which [`BUFFERED_INPUT_BUFFERS`] does not reduce a readahead, in bytes.
+const BUFFERED_REQUEST: usize = 128 << 10;
+
 /// The objects of the database and column family that a job uses.
 pub(crate) struct Environment {
     /// The opening of the database to which the job belongs.
@@ -147,15 +155,16 @@ impl JobState {
         let read_ahead = self.environment.database.compaction_readahead_size;
         let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
         let tables = &self.reading.readers.tables;
+        let streams = self.inputs.streams().max(1);
         if tables.mode_of_inputs() != IoMode::Direct || read_ahead == 0 {
-            let clamped = tables.request_bytes_max().map_or(read_ahead, |max| read_ahead.min(max));
-            return ReadPlan::of_bytes(clamped);
+            let affordable = (BUFFERED_INPUT_BUFFERS / streams).max(BUFFERED_REQUEST);
+            let useful = tables.request_bytes_max().unwrap_or(usize::MAX);
+            return ReadPlan::of_bytes(read_ahead.min(affordable).min(useful));
         }
         let request_bytes = self.environment.database.direct_request_size();
         let request_bytes = request_bytes.min(read_ahead).max(1).next_multiple_of(ALIGNMENT);
         // The buffer is large enough for any alignment that a device may require.
         let buffer_bytes = request_bytes.next_multiple_of(MAX_ALIGNMENT);
-        let streams = self.inputs.streams().max(1);
         let affordable = (INPUT_BUFFERS / streams / buffer_bytes).saturating_sub(1);
         let depth = read_ahead.div_ceil(request_bytes).min(affordable).max(1);
         ReadPlan::Streamed(Arc::new(Streaming {

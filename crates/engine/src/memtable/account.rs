@@ -9,17 +9,17 @@ use crate::write_buffer_manager::{MemTableCharge, WriteBufferManager};
 /// The default counts nothing, and frees the memory on the thread that drops it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Account {
-    /// Counts the memory for a write buffer manager, if there is one.
+    /// Counts the memory.
     charge: Option<Arc<MemTableCharge>>,
     /// The bin of the database, whose collectors free the memory.
     bin: Bin,
 }
 
 impl Account {
-    /// Creates the account of a new memtable. `manager` counts the memory.
+    /// Creates the account of a new memtable. The process counts the memory and, if it is given,
+    /// `manager`.
     pub(crate) fn new(manager: Option<&Arc<WriteBufferManager>>, bin: Bin) -> Self {
-        let charge = manager.map(|manager| Arc::new(MemTableCharge::new(Arc::clone(manager))));
-        Self { charge, bin }
+        Self { charge: Some(Arc::new(MemTableCharge::new(manager.cloned()))), bin }
     }
 
     /// Counts memory that the memtable has allocated.

@@ -5,6 +5,7 @@
 //! - `activity`, `families`, `levels`: figures that every database keeps about its writes, stalls,
 //!   flushes and compactions. `report` formats these figures.
 //! - `memory`: memory that iterators use outside the block cache.
+//! - [`ProcessMemory`]: the memory of all databases of the process.
 //! - `slow_reads`: where the time of slow reads went.
 //! - `info_log`: the `LOG` file.
 
@@ -14,6 +15,7 @@ mod histograms;
 mod info_log;
 mod levels;
 mod memory;
+mod process_memory;
 mod rate_limiter;
 pub(crate) mod report;
 pub(crate) mod slow_reads;
@@ -28,6 +30,7 @@ pub use histograms::HistogramData;
 pub(crate) use info_log::InfoLog;
 pub(crate) use levels::{Ingestion, LevelFigures, Work};
 pub(crate) use memory::{IteratorCharge, ReadAheadCharge, ReaderMemory};
+pub use process_memory::ProcessMemory;
 pub use slow_reads::{SlowReadCause, SlowReadTotals};
 pub use statistics::Statistics;
 pub(crate) use statistics::{Recorder, Started};

@@ -11,8 +11,9 @@ use tailwater_io::Clock;
 use tailwater_io::clock::SystemClock;
 
 use crate::block_cache::BlockCache;
-use crate::cache::Reservation;
+use crate::cache::OutsideCharge;
 use crate::handover::{Generations, HotRegions};
+use crate::memory_counters::{Consumer, Counted};
 use crate::table::{CompactionMarks, OpenReader, TableIdentity};
 
 /// The next identifier of a table's blocks in the block cache, unique within the process.
@@ -25,7 +26,8 @@ pub(crate) struct FileMetadata {
     added: NewFile,
     file: Arc<TableFile>,
     /// The memory of this object, once it is charged to a block cache.
-    charge: OnceLock<Reservation>,
+    charge: OnceLock<OutsideCharge>,
+    counted: Counted,
     pub(crate) reader: OpenReader,
     pub(crate) compaction: CompactionMarks,
 }
@@ -84,6 +86,14 @@ impl FileStatistics {
     }
 }
 
+/// Returns the memory that is used for a table as long as it is in a version, in bytes.
+fn memory(added: &NewFile) -> usize {
+    let NewFile { smallest, largest, checksum, open_metadata, .. } = added;
+    let checksum = checksum.as_ref().map_or(0, |it| it.function.len() + it.value.len());
+    let keys = smallest.len() + largest.len();
+    size_of::<FileMetadata>() + size_of::<TableFile>() + keys + checksum + open_metadata.len()
+}
+
 impl FileMetadata {
     /// Whether a compaction of the table to the next level is due whatever the sizes of the levels
     /// are: the MANIFEST says so, or it was suggested.
@@ -120,25 +130,18 @@ impl FileMetadata {
 
     fn of_file(file: Arc<TableFile>, added: NewFile) -> Self {
         let (reader, compaction) = (OpenReader::default(), CompactionMarks::default());
-        Self { added, file, charge: OnceLock::new(), reader, compaction }
+        let counted = Counted::new(Consumer::Tables, memory(&added));
+        Self { added, file, charge: OnceLock::new(), counted, reader, compaction }
     }
 
     /// Charges the memory of this object to `cache`, unless it is charged already, or does not fit
     /// under a strict capacity limit. Takes no lock.
     pub(crate) fn charge_to(&self, cache: &BlockCache) {
         if self.charge.get().is_none()
-            && let Some(charge) = cache.blocks.charge_without_lock(self.memory())
+            && let Some(charge) = cache.blocks.charge_without_lock(self.counted.bytes())
         {
             let _ = self.charge.set(charge);
         }
-    }
-
-    /// Returns the memory that is used for the table as long as it is in a version, in bytes.
-    fn memory(&self) -> usize {
-        let NewFile { smallest, largest, checksum, open_metadata, .. } = &self.added;
-        let checksum = checksum.as_ref().map_or(0, |it| it.function.len() + it.value.len());
-        let keys = smallest.len() + largest.len();
-        size_of::<Self>() + size_of::<TableFile>() + keys + checksum + open_metadata.len()
     }
 
     /// Whether `self` is the last reference to the table's file, so that the caller may remove the

@@ -1,15 +1,18 @@
-//! The memory of one memtable, as a write buffer manager counts it.
+//! The memory of one memtable, as a write buffer manager and the process count it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::WriteBufferManager;
+use crate::memory_counters::Consumer;
 
 /// The memory of one memtable. It counts until this value is dropped, which must happen only after
 /// the memory was freed.
 #[derive(Debug)]
 pub(crate) struct MemTableCharge {
-    manager: Arc<WriteBufferManager>,
+    manager: Option<Arc<WriteBufferManager>>,
+    /// All of the memory, in bytes.
+    all: AtomicUsize,
     /// The memory that this value has added to the manager's count of all memory, in bytes.
     used: AtomicUsize,
     /// The memory that this value has added to the manager's count of memory that accepts writes,
@@ -20,20 +23,23 @@ pub(crate) struct MemTableCharge {
 }
 
 impl MemTableCharge {
-    /// Begins to count the memory of a new memtable.
-    pub(crate) fn new(manager: Arc<WriteBufferManager>) -> Self {
-        let (used, active) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { manager, used, active, tombstones: AtomicUsize::new(0) }
+    /// Begins to count the memory of a new memtable, for `manager`, too, if it is given.
+    pub(crate) fn new(manager: Option<Arc<WriteBufferManager>>) -> Self {
+        let zero = || AtomicUsize::new(0);
+        Self { manager, all: zero(), used: zero(), active: zero(), tombstones: zero() }
     }
 
     /// Counts memory that the memtable has allocated.
     pub(crate) fn add(&self, bytes: usize) {
-        let is_limited = self.manager.enabled();
-        let used = if is_limited || self.manager.cost_to_cache() { bytes } else { 0 };
+        self.all.fetch_add(bytes, Ordering::Relaxed);
+        Consumer::MemTables.add(bytes);
+        let Some(manager) = &self.manager else { return };
+        let is_limited = manager.enabled();
+        let used = if is_limited || manager.cost_to_cache() { bytes } else { 0 };
         let active = if is_limited { bytes } else { 0 };
         self.used.fetch_add(used, Ordering::Relaxed);
         self.active.fetch_add(active, Ordering::Relaxed);
-        self.manager.grow(used, active);
+        manager.grow(used, active);
     }
 
     /// Counts the memory of the memtable's range deletions, which is `bytes` now.
@@ -44,13 +50,18 @@ impl MemTableCharge {
 
     /// Notes that the memtable accepts no more writes.
     pub(crate) fn seal(&self) {
-        self.manager.seal(self.active.swap(0, Ordering::Relaxed));
+        if let Some(manager) = &self.manager {
+            manager.seal(self.active.swap(0, Ordering::Relaxed));
+        }
     }
 }
 
 impl Drop for MemTableCharge {
     fn drop(&mut self) {
         self.seal();
-        self.manager.shrink(*self.used.get_mut());
+        Consumer::MemTables.subtract(*self.all.get_mut());
+        if let Some(manager) = &self.manager {
+            manager.shrink(*self.used.get_mut());
+        }
     }
 }

@@ -10,7 +10,7 @@ const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
 fn charge(manager: &Arc<WriteBufferManager>, bytes: usize) -> MemTableCharge {
-    let charge = MemTableCharge::new(Arc::clone(manager));
+    let charge = MemTableCharge::new(Some(Arc::clone(manager)));
     charge.add(bytes);
     charge
 }

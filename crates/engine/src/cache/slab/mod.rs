@@ -34,6 +34,7 @@ use std::iter;
 use std::ops::{Deref, Range};
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 
 use tailwater_io::buffer::poison::{poison, unpoison};
 use tailwater_io::buffer::{Pages, page_size};
@@ -100,6 +101,8 @@ struct Size {
     slot: usize,
     /// Dropped slots not yet reclaimed.
     returned: ReturnedStack,
+    /// Number of slots that hold a value.
+    held: AtomicUsize,
     regions: Mutex<Regions>,
 }
 
@@ -207,6 +210,7 @@ impl Slabs {
         let size = |index| Size {
             slot: slot_bytes(index),
             returned: ReturnedStack::new(),
+            held: AtomicUsize::new(0),
             regions: Mutex::default(),
         };
         Arc::new(Self { sizes: (0..SIZES).map(size).collect(), space: Mutex::default() })
@@ -218,7 +222,11 @@ impl Slabs {
         let length = u32::try_from(bytes.len()).ok()?;
         let index = size_index(bytes.len());
         let start = match index {
-            Some(index) => self.take(index)?,
+            Some(index) => {
+                let start = self.take(index)?;
+                self.sizes[index].held.fetch_add(1, Ordering::Relaxed);
+                start
+            }
             None => {
                 let pages = Pages::map(bytes.len(), 1)?;
                 pages.avoid_huge_pages();
@@ -328,6 +336,17 @@ impl Slabs {
         drop(regions);
         self.vacate(Vec::from_iter(empty));
         Some((address, is_sparse))
+    }
+
+    /// Returns the memory in regions that holds no value, in bytes: slots that were used and are
+    /// now free. Takes the lock of each size.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        let spare = |size: &Size| {
+            let regions = size.regions.lock();
+            let in_memory: usize = regions.all.values().map(|cut| cut.most_used).sum();
+            in_memory.saturating_sub(size.held.load(Ordering::Relaxed)) * size.slot
+        };
+        self.sizes.iter().map(spare).sum()
     }
 
     /// Returns the size of all regions with used slots, in bytes. Dropped slots that were not
@@ -534,6 +553,7 @@ impl Drop for SlabBytes {
             Some(size) => {
                 poison(self.start, size.slot);
                 unpoison(self.start, size_of::<Returned>());
+                size.held.fetch_sub(1, Ordering::Relaxed);
                 // SAFETY: the slot is larger than a `Returned`, aligned to 32 bytes, and no longer
                 // used for the value.
                 unsafe { size.returned.push(self.start.cast()) }

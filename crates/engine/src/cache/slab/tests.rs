@@ -230,3 +230,21 @@ fn slots_dropped_by_other_threads_are_all_reclaimed() {
     slabs.release();
     assert_eq!(slabs.bytes(), 0);
 }
+
+#[test]
+fn spare_memory_is_what_held_values_and_returned_pages_leave() {
+    let slabs = Slabs::new();
+    assert_eq!(slabs.spare_bytes(), 0);
+    let mut held: Vec<SlabBytes> =
+        (0..512).map(|_| slabs.copy(&[0; 4096]).expect("memory")).collect();
+    assert_eq!(slabs.spare_bytes(), 0, "slots that were never used have no memory");
+    // Dropped slots are spare, whether they have been reclaimed or not.
+    held.truncate(500);
+    assert_eq!(slabs.spare_bytes(), 12 * 4096);
+    slabs.release();
+    assert_eq!(slabs.spare_bytes(), 12 * 4096, "too few to be returned to the system");
+    // An empty region is returned to the system, and so are the pages of a sparse one.
+    held.truncate(100);
+    slabs.release();
+    assert_eq!(slabs.spare_bytes(), 0);
+}

@@ -14,8 +14,8 @@ use crate::table::ReadPlan;
 /// Maximum request size that the device reports, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
-/// Compacts large tables. Returns the average size of a read request, in bytes.
-fn bytes_of_a_read(options: &str, request_bytes_max: Option<u64>) -> u64 {
+/// Compacts `tables` tables of 4 MB. Returns the average size of a read request, in bytes.
+fn bytes_of_a_read(options: &str, tables: u64, request_bytes_max: Option<u64>) -> u64 {
     let storage = SimStorage::new(1);
     if let Some(bytes) = request_bytes_max {
         storage.set_request_bytes_max(bytes as usize);
@@ -23,23 +23,31 @@ fn bytes_of_a_read(options: &str, request_bytes_max: Option<u64>) -> u64 {
     let options = format!("compression=kNoCompression;compaction_readahead_size=524288;{options}");
     let mut scene = Scene::simulated(&options, &storage);
     let value = "v".repeat(4000);
-    for table in 0..2_u64 {
+    for table in 0..tables {
         let record = |at: u64| Record::put(&format!("key{at:05}"), 1 + at + table * 1000, &value);
         let records: Vec<Record> = (0..1000).map(record).collect();
         scene.add_table(0, &records, None);
     }
     scene.job(scene.levels(&[0, 6])).run().unwrap();
     let read = storage.statistics().snapshot(Purpose::CompactionRead);
-    assert!(read.read_bytes >= 8_000_000, "{read:?}");
+    assert!(read.read_bytes >= tables * 4_000_000, "{read:?}");
     read.read_bytes / read.reads.count
 }
 
 #[test]
 fn buffered_readahead_requests_fit_the_device_limit() {
     let direct = "use_direct_io_for_compaction_reads=true";
-    assert!(bytes_of_a_read("", Some(REQUEST_BYTES_MAX)) <= REQUEST_BYTES_MAX);
-    assert!(bytes_of_a_read("", None) > 2 * REQUEST_BYTES_MAX);
-    assert!(bytes_of_a_read(direct, Some(REQUEST_BYTES_MAX)) > 2 * REQUEST_BYTES_MAX);
+    assert!(bytes_of_a_read("", 2, Some(REQUEST_BYTES_MAX)) <= REQUEST_BYTES_MAX);
+    assert!(bytes_of_a_read("", 2, None) > 2 * REQUEST_BYTES_MAX);
+    assert!(bytes_of_a_read(direct, 2, Some(REQUEST_BYTES_MAX)) > 2 * REQUEST_BYTES_MAX);
+}
+
+/// Regression test: a compaction of 20 tables of level 0 had buffers of 40 MiB.
+#[test]
+fn buffered_readahead_of_many_inputs_takes_bounded_memory() {
+    let options = "compaction_readahead_size=2097152";
+    assert!(bytes_of_a_read(options, 2, None) > 1 << 20);
+    assert!(bytes_of_a_read(options, 20, None) <= (8 << 20) / 20);
 }
 
 /// Creates tables with range tombstones in two levels. The option set here makes a compaction open

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use crate::column_family::ColumnFamily;
 use crate::db::Db;
 use crate::error::{Error, Result};
-use crate::stats::SlowReadTotals;
+use crate::stats::{ProcessMemory, SlowReadTotals};
 use crate::version::{Level, Version};
 
 /// Prefix of RocksDB's names.
@@ -29,7 +29,7 @@ const PREFIX: &str = "rocksdb.";
 
 /// The properties whose names do not end in a level's number, in the order in which they are
 /// listed.
-pub const PROPERTY_NAMES: [&str; 63] = [
+pub const PROPERTY_NAMES: [&str; 66] = [
     "rocksdb.stats",
     "rocksdb.cfstats",
     "rocksdb.cfstats-no-file-histogram",
@@ -83,6 +83,9 @@ pub const PROPERTY_NAMES: [&str; 63] = [
     "tailwater.io-modes",
     "tailwater.io-stats",
     "tailwater.memory",
+    "tailwater.process-memory",
+    "tailwater.process-memory-sum",
+    "tailwater.process-memory-prometheus",
     "tailwater.block-cache-size",
     "tailwater.num-iterators",
     "tailwater.iterator-read-ahead-memory",
@@ -188,6 +191,9 @@ impl Db {
             "tailwater.io-modes" => self.inner.shared.io_modes.text(),
             "tailwater.io-stats" => input_output::text(self.storage().statistics()),
             "tailwater.memory" => memory::text(family, &source),
+            "tailwater.process-memory" => ProcessMemory::now().to_string(),
+            "tailwater.process-memory-sum" => ProcessMemory::now().sum().to_string(),
+            "tailwater.process-memory-prometheus" => ProcessMemory::now().to_prometheus(),
             "tailwater.block-cache-size" => memory::block_cache_size(&source)?,
             "tailwater.num-iterators" => readers.iterators().to_string(),
             "tailwater.iterator-read-ahead-memory" => readers.read_ahead_bytes().to_string(),

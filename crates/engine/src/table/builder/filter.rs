@@ -48,14 +48,20 @@ impl FilterBuilder {
             (None, true) => self.bloom.add(user_key),
             (None, false) => {}
         }
+        let memory = self.memory();
         if let Some(charge) = &mut self.charge {
-            charge.grow_to(self.bloom.num_entries() * size_of::<u64>());
+            charge.grow_to(memory);
         }
     }
 
     /// Returns the number of keys and prefixes added.
     pub(super) fn num_entries(&self) -> usize {
         self.bloom.num_entries()
+    }
+
+    /// Returns the memory of the hashes, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.bloom.num_entries() * size_of::<u64>()
     }
 
     /// Returns the length, in bytes, that the filter block would have if it were built now.

@@ -54,6 +54,7 @@ use tailwater_io::stream::SequentialWriter;
 use crate::block_cache::BlockCache;
 use crate::error::{Error, Result};
 use crate::handover::{TableHandover, Warmth};
+use crate::memory_counters::{Consumer, Counted};
 use crate::sequence_times::SequenceTimes;
 use crate::table::StoredBlock;
 
@@ -93,6 +94,8 @@ pub struct Builder {
     table_handover: Option<TableHandover>,
     /// Write times of sequence numbers, if they are to be stored in the table.
     times: Option<Arc<SequenceTimes>>,
+    /// The memory of the index and the filter.
+    counted: Counted,
     failure: Option<Error>,
 }
 
@@ -131,6 +134,7 @@ impl Builder {
             separator: Vec::new(),
             table_handover: None,
             times: None,
+            counted: Counted::new(Consumer::NewTables, 0),
             failure: None,
             format,
             origin,
@@ -427,6 +431,10 @@ impl Builder {
             self.output.pad(self.format.alignment())?;
         }
         self.index.add(&self.separator, written.handle, &[]);
+        // The index is built in two forms.
+        let index = 2 * self.index.length_max();
+        let filter = self.filter.as_ref().map_or(0, FilterBuilder::memory);
+        self.counted.follow(index + filter);
         let properties = &mut self.properties;
         properties.num_data_blocks += 1;
         properties.data_size = self.output.offset();

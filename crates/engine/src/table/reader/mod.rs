@@ -23,10 +23,11 @@ use tailwater_io::IoMode;
 use tailwater_io::in_flight::ReadsInFlight;
 
 use crate::block_cache::{Block, BlockCache, BlockKind, CacheCharges};
-use crate::cache::{Cached, Reservation, Stage};
+use crate::cache::{Cached, OutsideCharge, Stage};
 use crate::epoch::{Bin, Guard};
 use crate::error::Error;
 use crate::handover::{Handover, HotRegions, Warmth};
+use crate::memory_counters::Counted;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::stats::slow_reads::SlowReads;
@@ -188,7 +189,8 @@ pub(crate) struct TableReader {
     /// The sequence number of all records of an ingested file. The records themselves store zeros.
     global_sequence: Option<Sequence>,
     /// The memory of the open table, if it is charged to the block cache.
-    charge: Option<Reservation>,
+    charge: Option<OutsideCharge>,
+    counted: Counted,
     /// The file's share of the open-file budget of compactions; `None` if the file does not count
     /// against this budget.
     pub(super) permit: Option<OpenPermit>,

@@ -15,8 +15,9 @@ use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
 use crate::block_cache::{Block, BlockKind};
-use crate::cache::{Cached, Reservation};
+use crate::cache::{Cached, OutsideCharge};
 use crate::error::{Error, ErrorKind, Result};
+use crate::memory_counters::{Consumer, Counted};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
 use crate::table::reader::index::prepare_index;
@@ -120,9 +121,11 @@ impl TableReader {
             range_tombstones: Arc::new(range_tombstones),
             global_sequence,
             charge: None,
+            counted: Counted::new(Consumer::Tables, 0),
             permit: None,
             hot_regions: None,
         };
+        table.counted = Counted::new(Consumer::Tables, table.memory());
         table.charge = table.charge_memory(purpose)?;
         Ok(table)
     }
@@ -132,7 +135,7 @@ impl TableReader {
     /// # Errors
     /// Memory limit, if a cache with a strict capacity limit has no room for the table. A
     /// compaction's reader is not charged then: compactions never fail for lack of room.
-    fn charge_memory(&self, purpose: Purpose) -> Result<Option<Reservation>> {
+    fn charge_memory(&self, purpose: Purpose) -> Result<Option<OutsideCharge>> {
         let Some(cache) = &self.context.charges.readers else { return Ok(None) };
         if purpose == Purpose::CompactionRead {
             return Ok(cache.blocks.charge_without_lock(self.memory()));

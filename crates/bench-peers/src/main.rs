@@ -10,6 +10,7 @@ mod fjall;
 mod lmdb;
 mod redb;
 mod rocksdb;
+mod rocksdb_families;
 mod rocksdb_memory;
 mod rocksdb_scans;
 mod rocksdb_slow_reads;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         scans: &[tailwater::SCANS, rocksdb_scans::ENGINE],
         cold: &[tailwater::COLD, rocksdb::COLD],
         memory: &[tailwater::MEMORY, rocksdb_memory::ENGINE],
+        families: &[tailwater::FAMILIES, rocksdb_families::ENGINE],
         tail: &[TAILWATER, rocksdb::TAIL],
     })
 }

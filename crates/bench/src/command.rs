@@ -13,6 +13,7 @@ use crate::backup::BackupArguments;
 use crate::basket::BasketArguments;
 use crate::cold::{ColdArguments, ColdEngine};
 use crate::durable::{self, DurableArguments, NEIGHBOUR_COMMAND};
+use crate::family_bursts::{FamilyBurstArguments, FamilyEngine};
 use crate::hot_key::HotKeyArguments;
 use crate::memory::{self, MemoryArguments, MemoryEngine};
 use crate::range_deletions::RangeDeletionArguments;
@@ -43,6 +44,9 @@ enum Command {
     /// Writes and reads at full speed in databases that share their memory limits, and reports the
     /// resident memory.
     Memory(MemoryArguments),
+    /// Writes bursts to many column families, one of which has large memtables; reports how long
+    /// the others wait for flushes.
+    FamilyBursts(FamilyBurstArguments),
     /// The child process of `memory`.
     #[command(name = memory::CHILD_COMMAND, hide = true)]
     MemoryChild { assignment: String },
@@ -77,6 +81,8 @@ pub struct Engines<'e> {
     pub cold: &'e [ColdEngine],
     /// The engines of `memory`.
     pub memory: &'e [MemoryEngine],
+    /// The engines of `family-bursts`.
+    pub families: &'e [FamilyEngine],
     /// The engines of `tail`.
     pub tail: &'e [TailEngine],
 }
@@ -118,6 +124,7 @@ impl Arguments {
             Command::Cold(arguments) => arguments.run(engines.cold),
             Command::HotKey(arguments) => arguments.run(known),
             Command::Sustained(arguments) => return arguments.run(known),
+            Command::FamilyBursts(arguments) => arguments.run(engines.families),
             Command::Memory(arguments) => arguments.run(engines.memory),
             Command::MemoryChild { assignment } => memory::run_child(assignment, engines.memory),
             Command::RangeDeletions(arguments) => arguments.run(known),

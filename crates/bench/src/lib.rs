@@ -2,7 +2,7 @@
 //!
 //! A database of an engine is a [`store::Store`]; `snapshot-scans` and `backup` need a
 //! [`snapshot_scans::ScanEngine`], `cold` a [`cold::ColdEngine`], `memory` a
-//! [`memory::MemoryEngine`], and `tail` a [`tailwater_latency::tail::TailEngine`].
+//! [`memory::MemoryEngine`], `family-bursts` a [`family_bursts::FamilyEngine`], and `tail` a [`tailwater_latency::tail::TailEngine`].
 //!
 //! The commands are:
 //!
@@ -15,6 +15,7 @@
 //! - [`snapshot_scans`]: scans of one snapshot, by iterators that refresh themselves and by
 //!   iterators that do not;
 //! - `backup`: the memory and space that the iterator of a logical backup pins during overwrites;
+//! - [`family_bursts`]: bursts of writes to many column families, which wait for flushes;
 //! - [`memory`]: the resident memory of databases that share their limits;
 //! - `durable`: synced puts, compared with raw writes to the device;
 //! - `tail`: the effect of direct I/O on the tail latency of reads during compactions, from
@@ -30,6 +31,7 @@ mod basket;
 pub mod cold;
 pub mod command;
 mod durable;
+pub mod family_bursts;
 mod hot_key;
 pub mod memory;
 mod process;

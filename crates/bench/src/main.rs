@@ -14,6 +14,7 @@ fn main() -> ExitCode {
         scans: &[tailwater::SCANS],
         cold: &[tailwater::COLD],
         memory: &[tailwater::MEMORY],
+        families: &[tailwater::FAMILIES],
         tail: &[TAILWATER],
     })
 }

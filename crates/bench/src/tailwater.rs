@@ -7,13 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use tailwater::{
-    BlockCache, BottommostRewrite, CompactRangeOptions, Db, Error, IngestOptions, OpenOptions,
-    ProcessMemory, ReadOptions, Statistics, ValueBuffer, WriteBufferManager,
+    BlockCache, BottommostRewrite, ColumnFamily, CompactRangeOptions, Db, Error, IngestOptions,
+    OpenOptions, ProcessMemory, ReadOptions, Statistics, ValueBuffer, WriteBufferManager,
 };
 use tailwater_latency::engine;
 use tailwater_latency::tail::Tailwater;
 
 use crate::cold::{ColdEngine, Reading};
+use crate::family_bursts::{FamilyEngine, FamilySubject};
 use crate::memory::{Limits, MemoryEngine, MemorySubject, Refusal};
 use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use crate::store::{Direction, Engine, Failure, Scanned, Store};
@@ -272,5 +273,36 @@ impl MemorySubject for SharedLimits {
     fn live(&self) -> Result<Vec<(String, u64)>, Failure> {
         let memory = ProcessMemory::now();
         Ok(memory.parts().map(|(name, bytes)| (name.to_owned(), bytes)).collect())
+    }
+}
+
+/// Tailwater, with many column families.
+pub const FAMILIES: FamilyEngine = FamilyEngine {
+    name: ENGINE.name,
+    open: |directory, count, options, of_families| {
+        let mut open = OpenOptions::default();
+        open.set_from_string(options)?;
+        let db = Db::open(directory, &open)?;
+        let mut of_family = OpenOptions::default();
+        of_family.set_from_string(of_families)?;
+        let of_family = of_family.column_family("default").clone();
+        let mut families = vec![db.default_cf().clone()];
+        for number in 1..=count {
+            families.push(db.create_cf(&number.to_string(), &of_family)?);
+        }
+        Ok(Box::new(Families { db, families }))
+    },
+};
+
+/// A database with many column families.
+#[derive(Debug)]
+struct Families {
+    db: Db,
+    families: Vec<ColumnFamily>,
+}
+
+impl FamilySubject for Families {
+    fn put(&self, family: usize, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.db.put_cf(&self.families[family], key, value)?)
     }
 }

@@ -104,3 +104,17 @@ fn the_memory_of_databases_is_sampled() {
     assert!(!printed.contains("- error"), "{printed}");
     assert!(PosixStorage::new().list(scratch.path()).expect("a list").is_empty());
 }
+
+#[test]
+fn bursts_to_families_are_measured() {
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let mut program = Command::new(env!("CARGO_BIN_EXE_tailwater-bench"));
+    program.args(["family-bursts", "--families", "5", "--periods", "1", "--runs", "1"]);
+    let ended = program.arg("--directory").arg(scratch.path()).output().expect("it runs");
+    let [printed, errors] = [ended.stdout, ended.stderr].map(|it| String::from_utf8(it).unwrap());
+    assert!(ended.status.success(), "{errors}");
+    for row in ["Bursts to 5 column families", "| tailwater | 1 |", "| tailwater | 4 |"] {
+        assert!(printed.contains(row), "{row}: {printed}");
+    }
+    assert!(PosixStorage::new().list(scratch.path()).expect("a list").is_empty());
+}

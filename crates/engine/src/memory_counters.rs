@@ -18,11 +18,15 @@ pub(crate) enum Consumer {
     NewTables,
 }
 
-static COUNTERS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
+/// A counter with cache lines of its own.
+#[repr(align(128))]
+struct Counter(AtomicUsize);
+
+static COUNTERS: [Counter; 3] = [const { Counter(AtomicUsize::new(0)) }; 3];
 
 impl Consumer {
     fn counter(self) -> &'static AtomicUsize {
-        &COUNTERS[self as usize]
+        &COUNTERS[self as usize].0
     }
 
     /// Returns the memory that is used now, in bytes.

@@ -9,8 +9,8 @@ use tailwater::{BlockCache, Db, OpenOptions, ProcessMemory, WriteBufferManager};
 
 const MIB: usize = 1 << 20;
 const MEMTABLES: &str = "memtables";
-const CACHES: &str = "block caches and row caches";
-const TABLES: &str = "open tables, beside the block caches";
+const CACHES: &str = "caches";
+const TABLES: &str = "open_tables";
 
 fn part(name: &str) -> usize {
     let memory = ProcessMemory::now();
@@ -80,7 +80,10 @@ fn shared_memory_counts_once_and_until_it_is_freed() {
     let expected = ProcessMemory::now().sum();
     assert_eq!((sum(&first), sum(&second)), (Some(expected), Some(expected)));
     let text = second.property_value("tailwater.process-memory").expect("a property");
-    assert!(text.expect("a text").contains(&format!("{TABLES:<49} {open_tables:>16}\n")));
+    assert!(
+        text.expect("a text")
+            .contains(&format!("open tables, beside the block caches {open_tables:>29}\n"))
+    );
     let metrics = first.property_value("tailwater.process-memory-prometheus").expect("a property");
     let line = format!("tailwater_process_memory_bytes{{part=\"open_tables\"}} {open_tables}\n");
     assert!(metrics.expect("metrics").contains(&line));

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use super::{Background, IDLE, Running, State};
-use crate::env::{Job, Pool, Priority, Threads};
+use crate::env::{Job, Priority, Threads};
 use crate::epoch::Collector;
 use crate::opening::OpeningId;
 
@@ -43,6 +43,7 @@ pub(super) struct Started {
 #[derive(Debug, Default)]
 pub(super) struct Jobs {
     flushes: usize,
+    /// Those of [`JobKind::Compaction`], and the compactions at the bottom.
     compactions: usize,
     cleanings: usize,
     upkeep: usize,
@@ -85,7 +86,7 @@ impl Background {
     pub(crate) fn run_elsewhere<W: FnOnce() + Send + 'static>(&self, work: W) -> Option<W> {
         match &self.lock().started {
             Some(started) => {
-                started.threads.upkeep().schedule(Job::new(started.opening.number(), work));
+                started.threads.upkeep().queue(Job::new(started.opening.number(), work));
                 None
             }
             None => Some(work),
@@ -105,19 +106,19 @@ impl Background {
         if state.flush_wanted && state.jobs.flushes < state.flushes_max {
             state.flush_wanted = false;
             state.jobs.flushes += 1;
-            started.schedule(started.threads.flushes(), self.job(JobKind::Flush));
+            started.schedule(Priority::High, self.job(JobKind::Flush));
         }
         let compactions_max = if self.pressure.is_behind() { state.compactions_max } else { 1 };
         if state.compaction_wanted && state.pauses == 0 && state.jobs.compactions < compactions_max
         {
             state.compaction_wanted = false;
             state.jobs.compactions += 1;
-            started.schedule(started.threads.pool(Priority::Low), self.job(JobKind::Compaction));
+            started.schedule(Priority::Low, self.job(JobKind::Compaction));
         }
         if state.cleaning_wanted && state.jobs.cleanings == 0 {
             state.cleaning_wanted = false;
             state.jobs.cleanings += 1;
-            started.schedule(started.threads.upkeep(), self.job(JobKind::Cleaning));
+            started.threads.upkeep().queue(started.job(self.job(JobKind::Cleaning)));
         }
         self.set_alarm(state);
     }
@@ -128,6 +129,7 @@ impl Background {
 
     fn schedule_upkeep(self: &Arc<Self>, state: &mut State) {
         let Some(started) = &state.started else { return };
+        started.threads.start_missing();
         state.jobs.upkeep += 1;
         let job = started.job(self.job(JobKind::Upkeep));
         started.threads.upkeep().schedule_at(Instant::now() + IDLE, job);
@@ -166,7 +168,7 @@ impl Background {
     /// Whether a flush of another database waits for the thread of the calling one.
     pub(crate) fn others_wait_to_flush(&self) -> bool {
         let state = self.lock();
-        state.started.as_ref().is_some_and(|started| started.threads.flushes().is_busy())
+        state.started.as_ref().is_some_and(|started| started.threads.flushes_wait())
     }
 
     /// Registers a compaction that a background job is about to begin. While compactions are
@@ -183,18 +185,25 @@ impl Background {
 
     /// Runs a compaction in a thread for those into the last level; returns it if the environment
     /// has none.
-    pub(crate) fn run_at_bottom<T, W>(&self, compaction: W) -> Option<W>
+    pub(crate) fn run_at_bottom<T, W>(self: &Arc<Self>, compaction: W) -> Option<W>
     where
         W: FnOnce() -> T + Send + 'static,
     {
-        let state = self.lock();
+        let mut state = self.lock();
         let Some(started) = &state.started else { return Some(compaction) };
-        let bottom = started.threads.pool(Priority::Bottom);
-        if bottom.threads_max() == 0 {
+        let threads = Arc::clone(&started.threads);
+        if threads.pool(Priority::Bottom).threads_max() == 0 {
             return Some(compaction);
         }
-        let work = move || drop(compaction());
-        bottom.schedule(Job::new(started.opening.number(), work));
+        let owner = started.opening.number();
+        state.jobs.compactions += 1;
+        drop(state);
+        let counted = self.job(JobKind::Compaction);
+        let work = move || {
+            let _counted = counted;
+            drop(compaction());
+        };
+        threads.schedule(Priority::Bottom, Job::new(owner, work));
         None
     }
 
@@ -211,8 +220,8 @@ impl Background {
 }
 
 impl Started {
-    fn schedule(&self, pool: &Pool, scheduled: Scheduled) {
-        pool.schedule(self.job(scheduled));
+    fn schedule(&self, priority: Priority, scheduled: Scheduled) {
+        self.threads.schedule(priority, self.job(scheduled));
     }
 
     fn job(&self, scheduled: Scheduled) -> Job {

@@ -63,7 +63,7 @@ impl Scene {
 
     fn close(self) {
         drop(self.end);
-        self.background.close().wait();
+        let _threads = self.background.close().wait();
     }
 }
 
@@ -78,6 +78,20 @@ fn a_second_compaction_runs_only_when_compactions_are_behind() {
     scene.nothing_begins();
     pressure.set_behind(true);
     scene.background.compact_soon();
+    scene.close();
+}
+
+#[test]
+fn compactions_at_the_bottom_count() {
+    let env = Env::new();
+    env.set_background_threads(1, Priority::Bottom);
+    let scene = scene(&env, (1, 1));
+    let (end, ended) = channel::<()>();
+    assert!(scene.background.run_at_bottom(move || ended.recv()).is_none());
+    scene.background.compact_soon();
+    scene.nothing_begins();
+    drop(end);
+    scene.has_begun(JobKind::Compaction);
     scene.close();
 }
 

@@ -150,6 +150,14 @@ impl Block {
         self.bytes.as_ptr().addr()
     }
 
+    /// Returns the address of the slot that the bytes are in, if they are in one.
+    pub(crate) fn slot_address(&self) -> Option<usize> {
+        match &self.bytes {
+            BlockBytes::Heap(_) => None,
+            BlockBytes::Slab(bytes) => bytes.slot_address(),
+        }
+    }
+
     /// Returns the uncompressed bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -37,9 +37,12 @@ pub(super) fn register(blocks: &Cache<Block>, slabs: &Arc<Slabs>) {
 /// Returns the memory of all block caches of the process together.
 pub(crate) fn memory_of_all() -> CacheMemory {
     let mut sum = CacheMemory::default();
+    let mut all_slabs = Vec::new();
     for Known { entries, slabs } in &*CACHES.lock() {
         sum.entries += entries.get().unwrap_or(0);
-        sum.spare += slabs.upgrade().map_or(0, |slabs| slabs.spare_bytes());
+        all_slabs.extend(slabs.upgrade());
     }
+    // Without the lock: the last reference to slabs unmaps their memory.
+    sum.spare = all_slabs.iter().map(|slabs| slabs.spare_bytes()).sum();
     sum
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use tailwater_io::kernel::{Memory, System};
 
 use self::sizing::Tuner;
-use crate::cache::{AutoSizes, Cache, Key, Priority, SLOT_MIN, Slabs};
+use crate::cache::{AutoSizes, Cache, Key, Priority, REGION, SLOT_MIN, Slabs};
 
 /// Memory limit per shard of a self-sizing cache, in bytes.
 const SHARD_BYTES: u64 = 16 << 20;
@@ -34,9 +34,10 @@ const STAGED_PART_OF_ALL: usize = 2;
 /// blocks is at most 1/STAGED_PART_OF_AVAILABLE of the memory that is available to the process.
 const STAGED_PART_OF_AVAILABLE: i64 = 2;
 
-/// Free slots may make the memory of a cache exceed its capacity by 1/SPARE_PART of the capacity
-/// before whole regions of blocks are evicted.
+/// Free slots may make the memory of a cache exceed its capacity by 1/SPARE_PART of the capacity,
+/// or by SPARE_REGIONS regions if that is more, before whole regions of blocks are evicted.
 const SPARE_PART: usize = 64;
+const SPARE_REGIONS: usize = 2;
 
 /// A cache of table blocks, which column families and databases may share. Any thread may use it.
 /// It can also be the row cache of databases
@@ -228,17 +229,18 @@ impl BlockCache {
     pub(crate) fn erase_file(&self, file: u64) {
         self.blocks.erase_file(file);
         self.slabs.release();
-        self.evict_sparse_regions();
+        self.evict_for_free_slots();
     }
 
     /// Evicts whole regions of blocks if the memory of blocks and of the free slots between them
     /// exceeds the capacity. Free slots remain when other sizes of blocks, such as filters, take up
     /// capacity that data blocks had.
-    fn evict_sparse_regions(&self) {
-        let memory = self.usage() + self.slabs.spare_bytes();
-        let excess = memory.saturating_sub(self.capacity());
-        if excess > self.capacity() / SPARE_PART {
-            self.blocks.evict_regions(excess, Block::address);
+    fn evict_for_free_slots(&self) {
+        // Evicted blocks that are still read are freed without another eviction.
+        let blocks = self.usage().saturating_sub(self.blocks.unlinked_usage());
+        let excess = (blocks + self.slabs.spare_bytes()).saturating_sub(self.capacity());
+        if excess > (self.capacity() / SPARE_PART).max(SPARE_REGIONS * REGION) {
+            self.blocks.evict_regions(excess, Block::slot_address);
             self.blocks.collect();
             self.slabs.release();
         }
@@ -337,7 +339,7 @@ mod tests {
         cache.erase_file(3);
         wait_for_readers();
         cache.slabs.release();
-        assert!(memory() <= 16 * MIB + 16 * MIB / SPARE_PART, "{} bytes", memory());
+        assert!(memory() <= 16 * MIB + SPARE_REGIONS * REGION, "{} bytes", memory());
         assert!(cache.usage() > 10 * MIB, "{} bytes in use", cache.usage());
     }
 

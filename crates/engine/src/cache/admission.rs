@@ -41,7 +41,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.strict.store(is_strict, Ordering::Relaxed);
     }
 
-    /// Charges memory outside the cache, until the reservation is dropped. Evicts entries to make
+    /// Charges memory outside the cache, until the charge is dropped. Evicts entries to make
     /// room. If pinned bytes leave no room, the bytes in use exceed the capacity; if the cache is
     /// strict, returns `None` instead.
     pub(crate) fn charge(&self, bytes: usize) -> Option<OutsideCharge> {

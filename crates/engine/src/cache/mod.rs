@@ -71,8 +71,7 @@ use entry::Node;
 pub(crate) use entry::{Cached, Key, Priority};
 use ghosts::Ghosts;
 use shard::Shard;
-use slab::REGION;
-pub(crate) use slab::{SLOT_MIN, SlabBytes, Slabs};
+pub(crate) use slab::{REGION, SLOT_MIN, SlabBytes, Slabs};
 pub(crate) use tailwater_io::sizing::{AutoSizes, GhostHits, PAUSE, Sizing};
 
 use crate::epoch::{Guard, pin};
@@ -315,28 +314,34 @@ impl<V: Send + Sync + 'static> Cache<V> {
     pub(crate) fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
         let excess = self.budget.excess_of(capacity);
         self.budget.set_capacity(capacity);
-        self.evict_regions(excess, address);
+        self.evict_regions(excess, |value| Some(address(value)));
         // Evicts what still exceeds the capacity: entries may have been inserted in the meantime,
         // and pinned entries were skipped.
         self.shrink_for(self.budget.headroom());
     }
 
     /// Evicts the entries of the coldest regions, at least `bytes` if enough are unpinned, as
-    /// [`Cache::give_back`] does, but leaves the capacity.
-    pub(crate) fn evict_regions(&self, bytes: usize, address: impl Fn(&V) -> usize) {
-        let cold = self.coldest_regions(bytes, &address);
+    /// [`Cache::give_back`] does, but leaves the capacity. Values without an address stay.
+    pub(crate) fn evict_regions(&self, bytes: usize, address: impl Fn(&V) -> Option<usize>) {
+        let region = |value: &V| address(value).map(|address| address / REGION);
+        let cold = self.coldest_regions(bytes, region);
         for shard in &self.shards {
-            shard.evict_those(|value| cold.contains(&(address(value) / REGION)));
+            shard.evict_those(|value| region(value).is_some_and(|it| cold.contains(&it)));
         }
     }
 
     /// Returns the coldest regions, as many as needed to evict `bytes`. Regions are ordered by
     /// warmth per byte, lowest first; regions with pinned entries come after all others.
-    fn coldest_regions(&self, bytes: usize, address: impl Fn(&V) -> usize) -> HashSet<usize> {
+    fn coldest_regions(
+        &self,
+        bytes: usize,
+        region: impl Fn(&V) -> Option<usize>,
+    ) -> HashSet<usize> {
         let mut regions = HashMap::<usize, RegionEntries>::new();
         for shard in &self.shards {
             shard.visit_all(|node| {
-                let region = regions.entry(address(&node.value) / REGION).or_default();
+                let Some(region) = region(&node.value) else { return };
+                let region = regions.entry(region).or_default();
                 let charge = node.value.charge();
                 let is_high = node.priority == Priority::High;
                 let rounds = 1 + usize::from(node.rounds()) + WARMTH_OF_HIGH * usize::from(is_high);

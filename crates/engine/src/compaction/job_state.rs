@@ -33,12 +33,8 @@ use crate::version::{Compaction, Version};
 /// requests per input need more.
 const INPUT_BUFFERS: usize = 64 << 20;
 
-/// Maximum memory for the readahead of one part of a compaction whose inputs are in the page cache
-/// or are read through it, in bytes. The system reads ahead, too, so smaller requests for many
-/// inputs cost little. It is exceeded if [`BUFFERED_REQUEST`] per input needs more.
-const BUFFERED_INPUT_BUFFERS: usize = 8 << 20;
-
-/// Size below which [`BUFFERED_INPUT_BUFFERS`] does not reduce a readahead, in bytes.
+/// Size below which [`INPUT_BUFFERS`] does not reduce the readahead of an input that is read through
+/// the page cache, in bytes.
 const BUFFERED_REQUEST: usize = 128 << 10;
 
 /// The objects of the database and column family that a job uses.
@@ -157,7 +153,7 @@ impl JobState {
         let tables = &self.reading.readers.tables;
         let streams = self.inputs.streams().max(1);
         if tables.mode_of_inputs() != IoMode::Direct || read_ahead == 0 {
-            let affordable = (BUFFERED_INPUT_BUFFERS / streams).max(BUFFERED_REQUEST);
+            let affordable = (INPUT_BUFFERS / streams).max(BUFFERED_REQUEST);
             let useful = tables.request_bytes_max().unwrap_or(usize::MAX);
             return ReadPlan::of_bytes(read_ahead.min(affordable).min(useful));
         }

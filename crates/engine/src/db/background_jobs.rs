@@ -32,7 +32,7 @@ impl Writing {
         let Context { background, options, shared, .. } = &*self.database.context;
         let work: Weak<Database> = Arc::downgrade(&self.database);
         let options = options.now();
-        let limits = (options.flushes_max(), options.compactions_max());
+        let limits = (options.flushing_threads_max(), options.compactions_max());
         let collector = shared.garbage.begin_collecting();
         background.start(threads, work, shared.opening, collector, limits);
     }

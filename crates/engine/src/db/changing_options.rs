@@ -189,7 +189,7 @@ impl Database {
         self.versions.lock().set_limits(ManifestLimits::of(after));
         let own = &after.tailwater;
         self.context.shared.slow_reads.change(own.slow_read_threshold_us, own.slow_read_keys);
-        let (flushes, compactions) = (after.flushes_max(), after.compactions_max());
+        let (flushes, compactions) = (after.flushing_threads_max(), after.compactions_max());
         self.context.background.set_limits(flushes, compactions);
         self.writes.update_logs();
         self.flush_and_compact_what_is_due();

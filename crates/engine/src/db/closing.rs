@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use crate::background::{Ended, WorkingThread, is_working_for};
 use crate::db::background_jobs::Writing;
 use crate::db::{Access, Database, Db};
+use crate::env::Threads;
 use crate::error::{Error, Result};
 use crate::panics;
 use crate::stall::Waiting;
@@ -109,14 +110,22 @@ struct WorkEnded<'d> {
 impl Database {
     /// Closes the database. A second call returns the outcome of the first.
     pub(super) fn close(&self) -> Result<()> {
-        self.closed.lock().get_or_insert_with(|| self.close_once()).clone()
+        let mut threads = None;
+        let close_once = || self.close_once(&mut threads);
+        let closed = self.closed.lock().get_or_insert_with(close_once).clone();
+        // Joined without the lock: a job of the program may be waiting for it.
+        drop(threads);
+        closed
     }
 
-    fn close_once(&self) -> Result<()> {
+    /// Closes the database. If it was the last one of its environment, `threads` has the last
+    /// reference to the threads afterwards.
+    fn close_once(&self, threads: &mut Option<Arc<Threads>>) -> Result<()> {
         // A callback that closing calls in this thread must not wait for closing to end.
         let _own = WorkingThread::begin(self.context.shared.opening);
         let locks = self.locks.lock().take();
-        let closed = self.close_files(self.end_work(self.end_writes()));
+        let work = self.end_work(self.end_writes(), threads);
+        let closed = self.close_files(work);
         match &closed {
             Ok(()) => self.context.info_log.info(format_args!("the database was closed")),
             Err(error) => self.context.info_log.error(format_args!("closing failed: {error}")),
@@ -135,12 +144,14 @@ impl Database {
         WritesEnded { flushed }
     }
 
-    fn end_work(&self, writes: WritesEnded) -> WorkEnded<'_> {
+    fn end_work(&self, writes: WritesEnded, threads: &mut Option<Arc<Threads>>) -> WorkEnded<'_> {
         let pressure = self.context.stall.pressure().wait();
         let ending = self.context.background.close();
         // Waits until a running call that changes options has ended. No other such call can begin.
         drop(self.changing_options());
-        WorkEnded { flushed: writes.flushed, ended: ending.wait(), pressure }
+        let ended;
+        (ended, *threads) = ending.wait();
+        WorkEnded { flushed: writes.flushed, ended, pressure }
     }
 
     /// Does steps 4 and 5.
@@ -168,10 +179,11 @@ impl Database {
         if flushes && was_latched.is_none() {
             let families = self.context.shared.family_set();
             let all: Vec<_> = families.iter().collect();
-            flushed = self
-                .writes
-                .seal_for_flush(&leadership, &all)
-                .and_then(|awaited| self.writes.wait_for_flush(&awaited));
+            flushed = self.writes.seal_for_flush(&leadership, &all).and_then(|awaited| {
+                // Not left to the environment's threads, which work of other databases may occupy.
+                self.flushes.flush_round(|| true);
+                self.writes.wait_for_flush(&awaited)
+            });
         }
         self.context.errors.close();
         match was_latched {

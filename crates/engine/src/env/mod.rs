@@ -13,14 +13,15 @@ mod threads;
 
 use std::fmt;
 use std::io;
+use std::mem;
 use std::sync::{Arc, LazyLock, Weak};
 
 use tailwater_io::clock::SystemClock;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, DescriptorBudget};
 
+pub(crate) use pool::Job;
 use pool::Settings;
-pub(crate) use pool::{Job, Pool};
 pub(crate) use threads::{Needs, Threads};
 
 /// The environment that databases are opened with
@@ -176,15 +177,10 @@ impl Env {
     /// Runs a job of the program in a thread of a pool, after the jobs that were scheduled before.
     /// If no database of this environment is open, or the pool has no threads, the job is dropped
     /// without being run, and false is returned. It is also dropped if the last database is closed
-    /// before the job has begun.
+    /// before the job has begun; closing it waits for jobs that have.
     pub fn schedule(&self, priority: Priority, job: impl FnOnce() + Send + 'static) -> bool {
-        let Some(threads) = self.shared.threads.lock().upgrade() else { return false };
-        let pool = threads.pool(priority);
-        let runs = pool.threads_max() > 0;
-        if runs {
-            pool.schedule(Job::new(PROGRAM, job));
-        }
-        runs
+        let Some(threads) = Self::own(&self.shared.threads.lock()) else { return false };
+        threads.pool(priority).schedule(Job::new(PROGRAM, job)).is_ok()
     }
 
     /// Returns the threads for a database with these needs, after starting what is missing. They
@@ -209,16 +205,30 @@ impl Env {
 
     fn start(&self, needs: Needs) -> io::Result<Arc<Threads>> {
         let mut threads = self.shared.threads.lock();
-        if let Some(running) = threads.upgrade() {
+        let settings = *self.shared.settings.lock();
+        let needs = needs.with_threads(&settings);
+        if let Some(running) = Self::own(&threads) {
             // Unlocked first, because threads must not be joined while this is locked: a job of the
             // program may be waiting for the lock.
             drop(threads);
             running.grow(needs)?;
             return Ok(running);
         }
-        let started = Arc::new(Threads::start(*self.shared.settings.lock(), needs)?);
+        let started = Arc::new(Threads::start(settings, needs)?);
         *threads = Arc::downgrade(&started);
         Ok(started)
+    }
+
+    /// Returns the threads, if they run in this process.
+    fn own(threads: &Weak<Threads>) -> Option<Arc<Threads>> {
+        let threads = threads.upgrade()?;
+        if threads.are_own() {
+            return Some(threads);
+        }
+        // A process was forked while a database was open. The threads do not exist here, so they
+        // cannot be joined.
+        mem::forget(threads);
+        None
     }
 
     /// Raises the numbers of threads to the needs of a database.
@@ -229,14 +239,16 @@ impl Env {
 
     fn change(&self, priority: Priority, change: impl FnOnce(&mut Settings)) {
         change(&mut self.shared.settings.lock()[priority as usize]);
-        let threads = self.shared.threads.lock().upgrade();
+        let threads = Self::own(&self.shared.threads.lock());
         if let Some(threads) = threads {
             // Locked meanwhile, so that the last settings stay in force.
             let settings = self.shared.settings.lock();
             threads.pool(priority).set(settings[priority as usize]);
+            let needs = Needs::default().with_threads(&settings);
             drop(settings);
-            // A thread that the system refuses is started when a job lacks one.
-            let _ = threads.pool(priority).start();
+            threads.move_stranded(priority);
+            // A thread that the system refuses is started later, if a job lacks one.
+            let _ = threads.grow(needs);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A pool of threads that run jobs in the order in which they were scheduled.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -123,10 +124,36 @@ impl Pool {
         !self.shared.lock().ready.is_empty()
     }
 
-    /// Schedules a job.
-    pub(crate) fn schedule(&self, job: Job) {
-        self.shared.lock().ready.push_back(job);
+    /// Schedules a job. If no thread is allowed, returns it.
+    pub(crate) fn schedule(&self, job: Job) -> Result<(), Job> {
+        let state = self.shared.lock();
+        if state.settings.threads == 0 {
+            return Err(job);
+        }
+        self.queue_in(state, job);
+        Ok(())
+    }
+
+    /// Schedules a job, which waits if no thread is allowed.
+    pub(crate) fn queue(&self, job: Job) {
+        self.queue_in(self.shared.lock(), job);
+    }
+
+    fn queue_in(&self, mut state: MutexGuard<'_, State>, job: Job) {
+        state.ready.push_back(job);
+        drop(state);
         self.shared.changed.notify_one();
+        self.shared.start_thread_if_wanted();
+    }
+
+    /// If no thread is allowed, takes the jobs that no thread has begun.
+    pub(super) fn take_stranded(&self) -> VecDeque<Job> {
+        let mut state = self.shared.lock();
+        if state.settings.threads > 0 { VecDeque::new() } else { mem::take(&mut state.ready) }
+    }
+
+    /// Starts a thread if jobs wait for one and more are allowed.
+    pub(super) fn start_wanted(&self) {
         self.shared.start_thread_if_wanted();
     }
 
@@ -183,8 +210,15 @@ impl Shared {
 
     /// Starts a thread if a job may have to wait for one and more are allowed. If the system
     /// refuses, the job waits for another thread.
+    ///
+    /// A new thread has the priorities of the one that starts it. So a thread whose priorities are
+    /// lowered starts none of a pool whose priorities are not, unless that has none.
     fn start_thread_if_wanted(self: &Arc<Self>) {
-        if self.lock().wants_thread() {
+        let state = self.lock();
+        let is_left_to_others =
+            !state.settings.lowered.includes(LOWERED.get()) && state.running > 0;
+        if state.wants_thread() && !is_left_to_others {
+            drop(state);
             let _ = self.start_thread(State::wants_thread);
         }
     }
@@ -214,15 +248,19 @@ impl Shared {
 
     /// Runs jobs until the thread is not needed any more.
     fn run(self: Arc<Self>) {
-        let mut lowered = Lowered::default();
         let mut state = self.lock();
         loop {
             match state.next() {
                 Next::Run(job) => {
                     let wanted = state.settings.lowered;
+                    // If this thread waited until a delayed job is ready, another one does now.
+                    let is_any_delayed = !state.delayed.is_empty();
                     drop(state);
+                    if is_any_delayed {
+                        self.changed.notify_one();
+                    }
                     self.start_thread_if_wanted();
-                    lowered.follow(wanted);
+                    wanted.apply();
                     // The panic hook has already reported a panic, and what the job held was
                     // dropped.
                     let _ = catch_unwind(AssertUnwindSafe(job.work));
@@ -286,15 +324,25 @@ impl State {
     }
 }
 
+thread_local! {
+    /// The priorities of this thread that are lowered.
+    static LOWERED: Cell<Lowered> = const { Cell::new(Lowered { cpu: false, io: false }) };
+}
+
 impl Lowered {
-    /// Lowers the priorities of the calling thread that `wanted` has and that are not lowered yet.
-    fn follow(&mut self, wanted: Self) {
-        if wanted.cpu && !self.cpu {
+    fn includes(self, other: Self) -> bool {
+        (self.cpu || !other.cpu) && (self.io || !other.io)
+    }
+
+    /// Lowers these priorities of the calling thread, unless they are.
+    fn apply(self) {
+        let before = LOWERED.get();
+        if self.cpu && !before.cpu {
             thread::lower_cpu_priority();
         }
-        if wanted.io && !self.io {
+        if self.io && !before.io {
             thread::lower_io_priority();
         }
-        *self = Self { cpu: self.cpu || wanted.cpu, io: self.io || wanted.io };
+        LOWERED.set(Self { cpu: self.cpu || before.cpu, io: self.io || before.io });
     }
 }

@@ -23,7 +23,7 @@ fn pool(threads: usize) -> Pool {
 fn schedule_waiting(pool: &Pool, number: u64, begun: &Sender<u64>) -> Sender<()> {
     let (end, ended) = channel::<()>();
     let begun = begun.clone();
-    pool.schedule(Job::new(number, move || {
+    pool.queue(Job::new(number, move || {
         begun.send(number).expect("the test listens");
         let _ = ended.recv();
     }));
@@ -60,7 +60,7 @@ fn a_pool_runs_as_many_jobs_as_it_has_threads() {
 fn a_pool_continues_after_a_panic() {
     let pool = pool(1);
     let (begin, begun) = channel();
-    pool.schedule(Job::new(1, || panic!("on purpose")));
+    pool.queue(Job::new(1, || panic!("on purpose")));
     drop(schedule_waiting(&pool, 2, &begin));
     assert_eq!(begun.recv(), Ok(2));
 }
@@ -74,7 +74,7 @@ fn cancelled_jobs_are_dropped_and_others_stay() {
     let held = Arc::new(());
     for owner in [7, 8] {
         let (held, begin) = (Arc::clone(&held), begin.clone());
-        pool.schedule(Job::new(owner, move || {
+        pool.queue(Job::new(owner, move || {
             begin.send(owner).expect("the test listens");
             drop(held);
         }));
@@ -132,10 +132,53 @@ fn threads_run_while_a_database_uses_them() {
 fn flushes_use_threads_of_low_priority_if_there_are_no_others() {
     let env = Env::new();
     let threads = env.enter(NEEDS).expect("threads");
-    let flushes = |priority| std::ptr::eq(threads.flushes(), threads.pool(priority));
-    assert!(flushes(Priority::High));
+    let thread_of_a_flush = || {
+        let (report, reported) = channel();
+        let job = move || {
+            let name = std::thread::current().name().map(str::to_owned);
+            report.send(name).expect("the test listens");
+        };
+        threads.schedule(Priority::High, Job::new(1, job));
+        reported.recv().expect("the job runs").expect("a name")
+    };
+    assert!(thread_of_a_flush().starts_with("tailwater-flush"));
     env.set_background_threads(0, Priority::High);
-    assert!(flushes(Priority::Low));
+    assert!(thread_of_a_flush().starts_with("tailwater-comp"));
+}
+
+/// Tests that a job with a lowered priority does not pass it on to a thread of another pool.
+#[test]
+fn a_thread_with_a_lowered_priority_starts_none_of_another_pool() {
+    let env = Env::new();
+    env.lower_thread_pool_cpu_priority(Priority::Low);
+    let threads = env.enter(NEEDS).expect("threads");
+    let (occupy, occupied) = channel::<()>();
+    let (begun, begins) = channel();
+    // All threads for upkeep that are kept are busy.
+    let occupied = Arc::new(Mutex::new(occupied));
+    for _ in 0..2 {
+        let (begun, occupied) = (begun.clone(), Arc::clone(&occupied));
+        threads.upkeep().queue(Job::new(1, move || {
+            begun.send(0).expect("the test listens");
+            let _ = occupied.lock().recv();
+        }));
+        begins.recv().expect("a job");
+    }
+    let (report, in_low) = (begun.clone(), Arc::clone(&threads));
+    threads.schedule(
+        Priority::Low,
+        Job::new(1, move || {
+            in_low.upkeep().queue(Job::new(1, move || {
+                let own = rustix::process::getpriority_process(None).expect("a nice value");
+                report.send(own).expect("the test listens");
+            }));
+            begun.send(0).expect("the test listens");
+        }),
+    );
+    assert_eq!(begins.recv().expect("a job"), 0);
+    threads.start_missing();
+    assert!(begins.recv().expect("a job for upkeep") < 19);
+    drop(occupy);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tailwater_io::stream::Workers;
 
 use super::Priority;
-use super::pool::{Pool, Settings};
+use super::pool::{Job, Pool, Settings};
 use crate::options::DbOptions;
 
 /// Number of threads for upkeep that are kept: one that runs a short job, and one that waits until
@@ -22,6 +22,8 @@ pub(crate) struct Threads {
     /// writes. It gets as many threads as it has such jobs, so none of them delays another.
     upkeep: Pool,
     workers: AheadWorkers,
+    /// The process that has the threads. A child that was forked has only a copy of this value.
+    process: u32,
 }
 
 /// Thread pools that read ahead or write for flushes and compactions.
@@ -36,7 +38,7 @@ pub(crate) struct AheadWorkers {
 }
 
 /// Maximum numbers of the jobs of a database that run at the same time.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Needs {
     pub(crate) flushes: usize,
     pub(crate) compactions: usize,
@@ -50,6 +52,18 @@ impl Needs {
             flushes: options.flushes_max(),
             compactions: options.compactions_max(),
             jobs: options.jobs_max(),
+        }
+    }
+
+    /// Returns what is needed if the pools have as many threads as the settings allow: each may write
+    /// a table.
+    pub(super) fn with_threads(self, settings: &[Settings; Priority::COUNT]) -> Self {
+        let threads = |priority: Priority| settings[priority as usize].threads;
+        let compacting = threads(Priority::Low).saturating_add(threads(Priority::Bottom));
+        Self {
+            flushes: self.flushes.max(threads(Priority::High)),
+            jobs: self.jobs.max(compacting),
+            ..self
         }
     }
 
@@ -93,7 +107,8 @@ impl Threads {
         };
         let unbounded = Settings { threads: usize::MAX, ..Settings::default() };
         let upkeep = Pool::new(|_| "tailwater-clean".to_owned(), UPKEEP_KEPT, unbounded);
-        let threads = Self { pools: Priority::ALL.map(pool), upkeep, workers };
+        let process = std::process::id();
+        let threads = Self { pools: Priority::ALL.map(pool), upkeep, workers, process };
         threads.start_pools()?;
         Ok(threads)
     }
@@ -119,11 +134,34 @@ impl Threads {
         &self.pools[priority as usize]
     }
 
-    /// Returns the pool that flushes: that of high priority or, if it has no thread, that of low
-    /// priority.
-    pub(crate) fn flushes(&self) -> &Pool {
+    /// Whether these are threads of the calling process, and not of one that has forked it.
+    pub(super) fn are_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Schedules a job in a pool; if that has no thread, in the pool of low priority.
+    pub(crate) fn schedule(&self, priority: Priority, job: Job) {
+        if let Err(job) = self.pool(priority).schedule(job) {
+            self.pool(Priority::Low).queue(job);
+        }
+    }
+
+    /// Schedules the jobs of a pool that has no thread in the pool of low priority.
+    pub(super) fn move_stranded(&self, priority: Priority) {
+        let low = self.pool(Priority::Low);
+        self.pool(priority).take_stranded().into_iter().for_each(|job| low.queue(job));
+    }
+
+    /// Whether jobs wait for a thread that flushes.
+    pub(crate) fn flushes_wait(&self) -> bool {
         let high = self.pool(Priority::High);
-        if high.threads_max() > 0 { high } else { self.pool(Priority::Low) }
+        if high.threads_max() > 0 { high.is_busy() } else { self.pool(Priority::Low).is_busy() }
+    }
+
+    /// Starts threads that the system refused before, or that a thread with a lowered priority has
+    /// left to others, if jobs wait for them.
+    pub(crate) fn start_missing(&self) {
+        self.pools.iter().chain([&self.upkeep]).for_each(Pool::start_wanted);
     }
 
     /// Returns the pool for upkeep.

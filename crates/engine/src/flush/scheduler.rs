@@ -137,7 +137,7 @@ impl FlushScheduler {
         let job = self.jobs.begin(self.is_one_by_one(), |jobs| self.choose(jobs, may_flush));
         let was_due = job.is_some();
         if let Some(job) = job {
-            if self.context.options.now().flushes_max() > 1 {
+            if self.context.options.now().flushing_threads_max() > 1 {
                 // More may be due.
                 self.context.background.flush_soon();
             }

@@ -392,6 +392,12 @@ impl DbOptions {
         self.job_limits().0
     }
 
+    /// Returns the maximum number of a database's threads that flush. An atomic flush includes all
+    /// column families, so another thread would wait for it.
+    pub(crate) fn flushing_threads_max(&self) -> usize {
+        if self.atomic_flush { 1 } else { self.flushes_max() }
+    }
+
     /// Returns the maximum numbers of concurrent flushes and compactions. If neither
     /// `max_background_flushes` nor `max_background_compactions` is set, a quarter of
     /// `max_background_jobs` flushes, and the others compact. Source: `DBImpl::GetBGJobLimits` in

@@ -13,8 +13,8 @@ use crate::memory_counters::Consumer;
 /// iterator or a value that is held without a copy may keep it.
 ///
 /// Not counted: stacks of threads, iterators without their read-ahead, blocks that a cache without
-/// a strict capacity limit refused and that are being read, write batches, statistics, and what the
-/// allocator keeps.
+/// a strict capacity limit refused and that are being read, blocks of a table being written that
+/// are not yet in the cache, write batches, statistics, and what the allocator keeps.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -41,8 +41,8 @@ pub struct ProcessMemory {
 /// The memory of one consumer.
 #[derive(Debug, Clone, Copy)]
 struct Part {
-    /// The name in Prometheus's format.
     label: &'static str,
+    /// What [`fmt::Display`] calls it.
     name: &'static str,
     bytes: usize,
 }
@@ -79,9 +79,12 @@ impl ProcessMemory {
         self.parts.iter().map(|part| part.bytes as u64).sum()
     }
 
-    /// Returns the name and the size in bytes of each part. The parts do not overlap.
+    /// Returns the parts, which do not overlap, in bytes, each with its label: `memtables`, `caches`
+    /// (block caches and row caches), `cache_slots` (free slots in their memory), `open_tables`
+    /// (without their blocks in caches), `new_tables` (indexes and filters of tables being written)
+    /// and `buffers` (for reading and writing).
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.parts.iter().map(|part| (part.name, part.bytes as u64))
+        self.parts.iter().map(|part| (part.label, part.bytes as u64))
     }
 
     /// Returns the memory of the whole process in bytes, without code and page cache; `None` if the
@@ -114,10 +117,13 @@ impl ProcessMemory {
 impl fmt::Display for ProcessMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut line = |name: &str, bytes: u64| writeln!(f, "{name:<49} {bytes:>16}");
-        for (name, bytes) in self.parts() {
-            line(name, bytes)?;
+        for Part { name, bytes, .. } in self.parts {
+            line(name, bytes as u64)?;
         }
         line("sum", self.sum())?;
-        line("the whole process, without code and page cache", self.anonymous.unwrap_or(0))
+        match self.anonymous {
+            Some(bytes) => line("the whole process, without code and page cache", bytes),
+            None => Ok(()),
+        }
     }
 }

@@ -45,7 +45,9 @@ impl MemTableCharge {
     /// Counts the memory of the memtable's range deletions, which is `bytes` now.
     pub(crate) fn add_tombstones(&self, bytes: usize) {
         let counted = self.tombstones.fetch_max(bytes, Ordering::Relaxed);
-        self.add(bytes.saturating_sub(counted));
+        if bytes > counted {
+            self.add(bytes - counted);
+        }
     }
 
     /// Notes that the memtable accepts no more writes.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 use tailwater::env::{Env, Priority};
 use tailwater::{Db, ErrorKind, OpenOptions};
@@ -10,7 +11,7 @@ use tailwater_io::sim::SimStorage;
 
 use crate::fuse::{self, Fuse, Object};
 use crate::gate::{Call, Gate, Opening};
-use crate::support::{eventually, get, level_0, property, put, simulated};
+use crate::support::{eventually, get, level_0, property, put, simulated, unlogged};
 
 fn open(env: &Env, path: &str, mut options: OpenOptions) -> Db {
     options.set_env(env.clone());
@@ -110,4 +111,85 @@ fn a_waiting_compaction_into_the_last_level_does_not_prevent_closing() {
     let waiting = open(&env, "/waiting", simulated(&disk, TWO_LEVELS));
     eventually("the tables are compacted", || level_0(&waiting) == 0);
     assert_eq!(get(&waiting, "a").as_deref(), Some("2"));
+}
+
+/// Opens two databases that share one thread for flushes, in which a flush of the first is stuck
+/// while `then` runs with the second.
+fn while_another_flush_is_stuck(
+    gate_options: &str,
+    jobs: u32,
+    then: impl FnOnce(&SimStorage, &Env, &Db),
+) {
+    let disk = SimStorage::new(1);
+    let gate = Gate::over(Arc::new(disk.clone()));
+    let env = Env::new().with_clock(disk.clock());
+    let stuck = open(&env, "/stuck", gate.options(gate_options));
+    let options = simulated(&disk, &format!("max_background_jobs={jobs}"));
+    let other = open(&env, "/other", options);
+    put(&stuck, "a", "1").expect("a put");
+    gate.stop(Call::SyncTable, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&gate);
+        let slowly = scope.spawn(|| stuck.flush_all());
+        gate.wait();
+        then(&disk, &env, &other);
+        drop(opening);
+        slowly.join().expect("no panic").expect("a flush");
+    });
+}
+
+#[test]
+fn closing_flushes_unlogged_data_while_a_flush_of_another_database_is_stuck() {
+    while_another_flush_is_stuck("", 2, |disk, env, db| {
+        db.put_opt("a", "1", &unlogged()).expect("a put");
+        db.close().expect("closing");
+        let db = open(env, "/other", simulated(disk, ""));
+        assert_eq!(get(&db, "a").as_deref(), Some("1"));
+    });
+}
+
+#[test]
+fn flushes_that_wait_move_to_another_pool_when_theirs_loses_its_threads() {
+    while_another_flush_is_stuck("", 2, |_, env, db| {
+        put(db, "a", "1").expect("a put");
+        thread::scope(|scope| {
+            let flush = scope.spawn(|| db.flush_all());
+            eventually("the flush waits for the thread", || {
+                property(db, "rocksdb.mem-table-flush-pending") == "1"
+            });
+            env.set_background_threads(0, Priority::High);
+            flush.join().expect("no panic").expect("a flush");
+        });
+    });
+}
+
+#[test]
+fn an_atomic_flush_occupies_one_thread() {
+    while_another_flush_is_stuck("atomic_flush=true;max_background_jobs=8", 8, |_, env, db| {
+        assert_eq!(env.background_threads(Priority::High), 2);
+        for _ in 0..3 {
+            put(db, "a", "1").expect("a put");
+            db.flush_all().expect("a flush");
+        }
+    });
+}
+
+/// Tests a job that closes the last database of the environment while another thread closes it, and
+/// waits for the environment's threads.
+#[test]
+fn a_job_of_the_program_may_close_the_last_database() {
+    let disk = SimStorage::new(1);
+    let env = Env::new().with_clock(disk.clock());
+    env.set_background_threads(1, Priority::User);
+    let db = Arc::new(open(&env, "/db", simulated(&disk, "")));
+    let (begun, begins) = channel();
+    let in_job = Arc::clone(&db);
+    assert!(env.schedule(Priority::User, move || {
+        begun.send(()).expect("the test listens");
+        // The other thread meanwhile waits for this job, or will.
+        thread::sleep(Duration::from_millis(50));
+        in_job.close().expect("closing");
+    }));
+    begins.recv().expect("a job");
+    db.close().expect("closing");
 }

@@ -1,6 +1,9 @@
 /* The threads of the environment. The numbers are those that RocksDB 11.8.1 returned. */
 #include "test.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 static rocksdb_env_t* env;
 
 static void check_threads(int low, int high, int bottom) {
@@ -38,6 +41,22 @@ static void flush_and_compact(rocksdb_t* db) {
   rocksdb_free(tables);
 }
 
+/* Uses a database in a child process that does not have the threads of its parent. */
+static void use_in_a_child(void) {
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    alarm(60);
+    rocksdb_t* db = open_with_jobs("of_child", 2);
+    flush_and_compact(db);
+    rocksdb_close(db);
+    _exit(0);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
 int main(void) {
   env = rocksdb_create_default_env();
   check_threads(0, 0, 0);
@@ -57,6 +76,7 @@ int main(void) {
   check_threads(3, 1, 3);
   flush_and_compact(two);
   flush_and_compact(four);
+  use_in_a_child();
 
   /* Flushes use threads of low priority if there are no others. */
   rocksdb_env_set_high_priority_background_threads(env, 0);

@@ -160,6 +160,8 @@ struct Regions {
     /// Dropped slots that were taken off the [`ReturnedStack`] and are not yet marked as free in
     /// their regions.
     returned: Chain,
+    /// Sum of `resident` of the regions.
+    resident: usize,
 }
 
 /// A list of dropped slots: its first slot, or null.
@@ -182,6 +184,9 @@ struct Cut {
     used: usize,
     /// Maximum of `used` since the region's free pages were last released to the system.
     most_used: usize,
+    /// About how many bytes of the region are in memory: those of the slots in use, and of free
+    /// slots that were used since their pages were last released.
+    resident: usize,
     /// Whether the region's free pages are being released. While they are, no slot is taken from
     /// the region, and the region is not removed.
     is_being_trimmed: bool,
@@ -319,18 +324,21 @@ impl Slabs {
         let is_sparse = sparse.is_some();
         if let Some((start, free)) = sparse {
             drop(regions);
+            // What stays in memory: all but whole pages of free slots.
+            let mut resident = REGION / size.slot * size.slot;
             for slots in runs(&free) {
                 let page = page_size();
                 let begin = (slots.start * size.slot).next_multiple_of(page);
                 let end = slots.end * size.slot / page * page;
                 if begin < end {
+                    resident -= end - begin;
                     // SAFETY: these are whole pages of free slots, and no slot of the region is
                     // taken until trimming ends.
                     unsafe { Pages::release(start.add(begin), end - begin) };
                 }
             }
             regions = size.regions.lock();
-            regions.end_trimming(address);
+            regions.end_trimming(address, resident);
         }
         let empty = regions.take_out_if_empty(address);
         drop(regions);
@@ -338,13 +346,12 @@ impl Slabs {
         Some((address, is_sparse))
     }
 
-    /// Returns the memory in regions that holds no value, in bytes: slots that were used and are
-    /// now free. Takes the lock of each size.
+    /// Returns the memory in regions that holds no value, in bytes: that of slots that were used
+    /// and are now free, as far as it was not released. Takes the lock of each size.
     pub(crate) fn spare_bytes(&self) -> usize {
         let spare = |size: &Size| {
-            let regions = size.regions.lock();
-            let in_memory: usize = regions.all.values().map(|cut| cut.most_used).sum();
-            in_memory.saturating_sub(size.held.load(Ordering::Relaxed)) * size.slot
+            let resident = size.regions.lock().resident;
+            resident.saturating_sub(size.held.load(Ordering::Relaxed) * size.slot)
         };
         self.sizes.iter().map(spare).sum()
     }
@@ -371,6 +378,10 @@ impl Regions {
         *bits &= *bits - 1;
         cut.used += 1;
         cut.most_used = cut.most_used.max(cut.used);
+        if cut.resident < cut.used * slot {
+            self.resident += cut.used * slot - cut.resident;
+            cut.resident = cut.used * slot;
+        }
         if cut.used == REGION / slot {
             self.open.remove(&address);
         }
@@ -387,7 +398,7 @@ impl Regions {
         }
         poison(region.0, REGION);
         let address = region.0.addr().get();
-        let cut = Cut { region, free, used: 0, most_used: 0, is_being_trimmed: false };
+        let cut = Cut { region, free, used: 0, most_used: 0, resident: 0, is_being_trimmed: false };
         self.all.insert(address, cut);
         self.open.insert(address);
     }
@@ -437,7 +448,10 @@ impl Regions {
             return None;
         }
         self.open.remove(&address);
-        self.all.remove(&address).map(|cut| cut.region)
+        self.all.remove(&address).map(|cut| {
+            self.resident -= cut.resident;
+            cut.region
+        })
     }
 
     /// Begins to trim a region. If the region is sparse enough, returns its start and the bits of
@@ -457,9 +471,14 @@ impl Regions {
         Some((cut.region.0, cut.free.clone()))
     }
 
-    fn end_trimming(&mut self, address: usize) {
+    /// Ends trimming. `resident` is what trimming left in memory, and what was never in memory and
+    /// is no whole page, in bytes.
+    fn end_trimming(&mut self, address: usize, resident: usize) {
         if let Some(cut) = self.all.get_mut(&address) {
             cut.is_being_trimmed = false;
+            let resident = resident.min(cut.resident);
+            self.resident -= cut.resident - resident;
+            cut.resident = resident;
             self.open.insert(address);
         }
     }
@@ -527,6 +546,11 @@ unsafe impl Send for SlabBytes {}
 unsafe impl Sync for SlabBytes {}
 
 impl SlabBytes {
+    /// Returns the address of the slot; `None` if the bytes have a mapping of their own.
+    pub(crate) fn slot_address(&self) -> Option<usize> {
+        ((self.index as usize) < SIZES).then(|| self.start.addr().get())
+    }
+
     /// Returns the size of the slot or mapping, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         match self.slabs.sizes.get(self.index as usize) {

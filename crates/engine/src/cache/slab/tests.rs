@@ -248,3 +248,27 @@ fn spare_memory_is_what_held_values_and_returned_pages_leave() {
     slabs.release();
     assert_eq!(slabs.spare_bytes(), 0);
 }
+
+#[test]
+fn spare_memory_includes_the_parts_of_pages_that_cannot_be_returned() {
+    let slabs = Slabs::new();
+    let slot = slot_bytes(size_index(3900).unwrap());
+    let all = REGION / slot;
+    let mut held: Vec<SlabBytes> =
+        (0..all).map(|_| slabs.copy(&[0; 3900]).expect("memory")).collect();
+    assert_eq!(slabs.spare_bytes(), 0);
+    // Every third slot is dropped. No whole page is free between two others.
+    let mut number = 0;
+    held.retain(|_| {
+        number += 1;
+        number % 3 > 0
+    });
+    slabs.release();
+    assert_eq!(slabs.spare_bytes(), (all - held.len()) * slot);
+    // The memory of a region that is used again is not counted twice.
+    held.extend((held.len()..all).map(|_| slabs.copy(&[0; 3900]).expect("memory")));
+    assert_eq!(slabs.spare_bytes(), 0);
+    drop(held);
+    slabs.release();
+    assert_eq!(slabs.spare_bytes(), 0);
+}

@@ -170,9 +170,9 @@ impl FamilyBurstArguments {
 
     fn measure(&self, row: &Row) -> Result<Figures, Failure> {
         let directory = self.subjects.new_directory()?;
-        let options = self.subjects.options_over(OPTIONS);
-        let options = format!("{options};max_background_flushes={}", row.flushes);
-        let of_small = format!("{options};write_buffer_size={SMALL}");
+        let own = format!("{OPTIONS};max_background_flushes={}", row.flushes);
+        let options = self.subjects.options_over(&own);
+        let of_small = self.subjects.options_over(&format!("{own};write_buffer_size={SMALL}"));
         let small = self.families - 1;
         let subject = (row.open)(directory.path(), small as usize, &options, &of_small)?;
         let (subject, values) = (&*subject, &Values::new(VALUE_BYTES, 1));

@@ -120,6 +120,7 @@ void dump_family(struct side* side, rocksdb_t* db, rocksdb_column_family_handle_
 /* iterators.c */
 void print_iterator(struct side* side, rocksdb_iterator_t* iter);
 void close_iterator(struct side* side, int i);
+void close_refreshing_iterators(struct side* side);
 
 /* accessors.c, which is generated: the objects, and the functions that set and get one option. */
 void create_objects(struct side* side);

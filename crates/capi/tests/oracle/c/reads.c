@@ -123,15 +123,19 @@ static void multi_get(struct side* side, const int* n) {
   CALL(readoptions_destroy)(reads);
 }
 
+void close_refreshing_iterators(struct side* side) {
+  for (int i = 0; i < ITERATORS; i++) {
+    rocksdb_readoptions_t* reads = side->iterator_options[i];
+    if (reads && CALL(readoptions_get_auto_refresh_iterator_with_snapshot)(reads)) {
+      close_iterator(side, i);
+    }
+  }
+}
+
 static void snapshot(struct side* side, const int* n) {
   int i = n[0] % SNAPSHOTS;
   /* These iterators go back to their snapshot when the database has a new version. */
-  for (int j = 0; j < ITERATORS; j++) {
-    rocksdb_readoptions_t* reads = side->iterator_options[j];
-    if (reads && CALL(readoptions_get_auto_refresh_iterator_with_snapshot)(reads)) {
-      close_iterator(side, j);
-    }
-  }
+  close_refreshing_iterators(side);
   if (side->snapshots[i]) CALL(release_snapshot)(side->db, side->snapshots[i]);
   side->snapshots[i] = NULL;
   if (n[1] % 3 == 0) return;

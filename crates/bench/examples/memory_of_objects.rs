@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let before = anonymous();
     let databases = (0..DATABASES).map(|number| open(number.to_string()));
     let databases = databases.collect::<Result<Vec<_>, _>>()?;
-    print("an open database, with its threads", before, DATABASES);
+    print("an open database", before, DATABASES);
     drop(databases);
 
     let before = anonymous();

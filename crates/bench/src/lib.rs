@@ -2,7 +2,8 @@
 //!
 //! A database of an engine is a [`store::Store`]; `snapshot-scans` and `backup` need a
 //! [`snapshot_scans::ScanEngine`], `cold` a [`cold::ColdEngine`], `memory` a
-//! [`memory::MemoryEngine`], `family-bursts` a [`family_bursts::FamilyEngine`], and `tail` a [`tailwater_latency::tail::TailEngine`].
+//! [`memory::MemoryEngine`], `family-bursts` a [`family_bursts::FamilyEngine`], and `tail` a
+//! [`tailwater_latency::tail::TailEngine`].
 //!
 //! The commands are:
 //!

@@ -5,9 +5,9 @@
 //! compactions, option changes, passing time, closing and opening. Each history is run several
 //! times. At each opening, a run chooses memtable and table sizes, levels, compaction styles and
 //! priorities, codecs, filters, caches, write buffer managers, threads and I/O modes at random. It
-//! also chooses which of the flushes, compactions and option changes of the history to execute. Whatever a run chooses,
-//! gets, multi-gets and iterators in both directions must agree with a model, for the latest state
-//! and for every snapshot.
+//! also chooses which of the flushes, compactions and option changes of the history to execute.
+//! Whatever a run chooses, gets, multi-gets and iterators in both directions must agree with a
+//! model, for the latest state and for every snapshot.
 //!
 //! - `history`: the operations.
 //! - `setup`: the options, and `shared`: the objects that databases can share.

@@ -33,8 +33,8 @@ use crate::version::{Compaction, Version};
 /// requests per input need more.
 const INPUT_BUFFERS: usize = 64 << 20;
 
-/// Size below which [`INPUT_BUFFERS`] does not reduce the readahead of an input that is read through
-/// the page cache, in bytes.
+/// Size below which [`INPUT_BUFFERS`] does not reduce the readahead of an input that is read
+/// through the page cache, in bytes.
 const BUFFERED_REQUEST: usize = 128 << 10;
 
 /// The objects of the database and column family that a job uses.

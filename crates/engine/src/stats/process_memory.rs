@@ -79,10 +79,10 @@ impl ProcessMemory {
         self.parts.iter().map(|part| part.bytes as u64).sum()
     }
 
-    /// Returns the parts, which do not overlap, in bytes, each with its label: `memtables`, `caches`
-    /// (block caches and row caches), `cache_slots` (free slots in their memory), `open_tables`
-    /// (without their blocks in caches), `new_tables` (indexes and filters of tables being written)
-    /// and `buffers` (for reading and writing).
+    /// Returns the parts, which do not overlap, in bytes, each with its label: `memtables`,
+    /// `caches` (block caches and row caches), `cache_slots` (free slots in their memory),
+    /// `open_tables` (without their blocks in caches), `new_tables` (indexes and filters of tables
+    /// being written) and `buffers` (for reading and writing).
     pub fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.parts.iter().map(|part| (part.label, part.bytes as u64))
     }

@@ -128,7 +128,7 @@ impl ErrorState {
     /// Like [`Self::check`], for a waiting writer: returns an error as soon as the database begins
     /// to close.
     pub(crate) fn check_waiting(&self) -> Result<()> {
-        if self.is_closing.load(Ordering::Acquire) {
+        if self.is_closing() {
             return Err(Error::closed());
         }
         self.check()
@@ -149,6 +149,11 @@ impl ErrorState {
     /// Allows the compactions of all column families again. Returns whether any were stopped.
     pub(crate) fn allow_compactions(&self) -> bool {
         !std::mem::take(&mut *self.stopped_compactions.lock()).is_empty()
+    }
+
+    /// Whether the database is being closed, or was.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::Acquire)
     }
 
     /// Makes waiting writers return with an error, because the database is being closed.

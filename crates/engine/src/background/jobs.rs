@@ -190,20 +190,21 @@ impl Background {
         W: FnOnce() -> T + Send + 'static,
     {
         let mut state = self.lock();
-        let Some(started) = &state.started else { return Some(compaction) };
-        let threads = Arc::clone(&started.threads);
-        if threads.pool(Priority::Bottom).threads_max() == 0 {
+        let State { started: Some(started), jobs, .. } = &mut *state else {
+            return Some(compaction);
+        };
+        if started.threads.pool(Priority::Bottom).threads_max() == 0 {
             return Some(compaction);
         }
-        let owner = started.opening.number();
-        state.jobs.compactions += 1;
-        drop(state);
+        jobs.compactions += 1;
         let counted = self.job(JobKind::Compaction);
         let work = move || {
             let _counted = counted;
             drop(compaction());
         };
-        threads.schedule(Priority::Bottom, Job::new(owner, work));
+        // While the state is locked, so that closing cancels the job or prevents it.
+        let job = Job::new(started.opening.number(), work);
+        started.threads.schedule(Priority::Bottom, job);
         None
     }
 

@@ -341,13 +341,14 @@ impl Background {
 
 impl Ending<'_> {
     /// Waits until no job and no compaction of the database runs, and no user's thread works on its
-    /// files. Also returns the environment's threads, which end when the last database drops them.
-    pub(crate) fn wait(self) -> (Ended, Option<Arc<Threads>>) {
+    /// files.
+    pub(crate) fn wait(self) -> Ended {
         let goes_on =
             |state: &mut State| state.compactions > 0 || state.works > 0 || !state.jobs.is_empty();
         let background = self.background;
         drop(background.done.wait_while(background.lock(), goes_on));
-        (Ended(()), self.threads)
+        drop(self.threads);
+        Ended(())
     }
 }
 

@@ -63,7 +63,7 @@ impl Scene {
 
     fn close(self) {
         drop(self.end);
-        let _threads = self.background.close().wait();
+        self.background.close().wait();
     }
 }
 

@@ -3,7 +3,8 @@
 //! 1. Writes end: writers that wait for the end of a stall give up, the closing thread becomes the
 //!    leader of the write queue, and later writes are refused.
 //! 2. Data that is in memtables but not in the log is flushed, unless `avoid_flush_during_shutdown`
-//!    is set.
+//!    is set. The closing thread flushes and writes by itself: the environment's threads may be
+//!    occupied by the work of other databases.
 //! 3. Background work ends. Compactions are aborted, and so are ingestions that are still copying
 //!    files. Closing waits for ingestions and checkpoints in user threads, because the next opening
 //!    will assign the same file numbers. It does not wait for the work of other databases.
@@ -30,7 +31,6 @@ use std::time::{Duration, Instant};
 use crate::background::{Ended, WorkingThread, is_working_for};
 use crate::db::background_jobs::Writing;
 use crate::db::{Access, Database, Db};
-use crate::env::Threads;
 use crate::error::{Error, Result};
 use crate::panics;
 use crate::stall::Waiting;
@@ -110,22 +110,19 @@ struct WorkEnded<'d> {
 impl Database {
     /// Closes the database. A second call returns the outcome of the first.
     pub(super) fn close(&self) -> Result<()> {
-        let mut threads = None;
-        let close_once = || self.close_once(&mut threads);
-        let closed = self.closed.lock().get_or_insert_with(close_once).clone();
-        // Joined without the lock: a job of the program may be waiting for it.
+        let threads = self.context.background.threads();
+        let closed = self.closed.lock().get_or_insert_with(|| self.close_once()).clone();
+        // If this is the last database of its environment, its threads are joined here, and not
+        // while the lock is held: a job of the program may be waiting for it.
         drop(threads);
         closed
     }
 
-    /// Closes the database. If it was the last one of its environment, `threads` has the last
-    /// reference to the threads afterwards.
-    fn close_once(&self, threads: &mut Option<Arc<Threads>>) -> Result<()> {
+    fn close_once(&self) -> Result<()> {
         // A callback that closing calls in this thread must not wait for closing to end.
         let _own = WorkingThread::begin(self.context.shared.opening);
         let locks = self.locks.lock().take();
-        let work = self.end_work(self.end_writes(), threads);
-        let closed = self.close_files(work);
+        let closed = self.close_files(self.end_work(self.end_writes()));
         match &closed {
             Ok(()) => self.context.info_log.info(format_args!("the database was closed")),
             Err(error) => self.context.info_log.error(format_args!("closing failed: {error}")),
@@ -144,14 +141,12 @@ impl Database {
         WritesEnded { flushed }
     }
 
-    fn end_work(&self, writes: WritesEnded, threads: &mut Option<Arc<Threads>>) -> WorkEnded<'_> {
+    fn end_work(&self, writes: WritesEnded) -> WorkEnded<'_> {
         let pressure = self.context.stall.pressure().wait();
         let ending = self.context.background.close();
         // Waits until a running call that changes options has ended. No other such call can begin.
         drop(self.changing_options());
-        let ended;
-        (ended, *threads) = ending.wait();
-        WorkEnded { flushed: writes.flushed, ended, pressure }
+        WorkEnded { flushed: writes.flushed, ended: ending.wait(), pressure }
     }
 
     /// Does steps 4 and 5.

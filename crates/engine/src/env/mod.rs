@@ -142,7 +142,8 @@ impl Env {
     }
 
     /// Sets the number of threads of a pool; a program can raise and lower it at any time. Threads
-    /// beyond a lowered number end after the job that they run. Opening a database raises the
+    /// beyond a lowered number end after the job that they run. Without any threads of high or
+    /// bottom priority, those of low priority do their jobs, also those that wait already. Opening a database raises the
     /// numbers again to what its options allow.
     ///
     /// Without any threads of low priority, nothing is compacted, and without any of low and high
@@ -246,7 +247,7 @@ impl Env {
             threads.pool(priority).set(settings[priority as usize]);
             let needs = Needs::default().with_threads(&settings);
             drop(settings);
-            threads.move_stranded(priority);
+            threads.move_stranded();
             // A thread that the system refuses is started later, if a job lacks one.
             let _ = threads.grow(needs);
         }

@@ -153,7 +153,7 @@ impl Pool {
     }
 
     /// Starts a thread if jobs wait for one and more are allowed.
-    pub(super) fn start_wanted(&self) {
+    pub(super) fn start_missing(&self) {
         self.shared.start_thread_if_wanted();
     }
 
@@ -168,16 +168,16 @@ impl Pool {
         self.shared.start_thread_if_wanted();
     }
 
-    /// Drops the jobs of an owner that no thread has begun.
-    pub(crate) fn cancel(&self, owner: u64) {
+    /// Takes the jobs of an owner that no thread has begun.
+    pub(super) fn take_jobs(&self, owner: u64) -> Vec<Job> {
         let mut state = self.shared.lock();
         let (ready, delayed) = (mem::take(&mut state.ready), mem::take(&mut state.delayed));
-        let (cancelled, ready) = ready.into_iter().partition(|job| job.owner == owner);
-        let (later, delayed) = delayed.into_iter().partition(|(_, job)| job.owner == owner);
+        let (taken, ready): (VecDeque<_>, _) =
+            ready.into_iter().partition(|job| job.owner == owner);
+        let (later, delayed): (BTreeMap<_, _>, _) =
+            delayed.into_iter().partition(|(_, job)| job.owner == owner);
         (state.ready, state.delayed) = (ready, delayed);
-        drop(state);
-        // Dropped without the lock, because the end of a job may schedule another one.
-        let _: (VecDeque<_>, BTreeMap<_, _>) = (cancelled, later);
+        taken.into_iter().chain(later.into_values()).collect()
     }
 }
 
@@ -276,6 +276,9 @@ impl Shared {
                 }
                 Next::End => {
                     state.running -= 1;
+                    // If this thread was woken for a job, another one does it.
+                    drop(state);
+                    self.changed.notify_one();
                     return;
                 }
             }

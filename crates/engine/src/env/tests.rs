@@ -81,7 +81,7 @@ fn cancelled_jobs_are_dropped_and_others_stay() {
     }
     let later = Arc::clone(&held);
     pool.schedule_at(Instant::now() + Duration::from_hours(1), Job::new(7, move || drop(later)));
-    pool.cancel(7);
+    drop(pool.take_jobs(7));
     assert_eq!(Arc::strong_count(&held), 2, "the job of 8 is left");
     drop(first);
     assert_eq!(begun.recv(), Ok(8));
@@ -146,6 +146,27 @@ fn flushes_use_threads_of_low_priority_if_there_are_no_others() {
     assert!(thread_of_a_flush().starts_with("tailwater-comp"));
 }
 
+/// Tests that a job waits while no pool has threads for it, and then gets any of them.
+#[test]
+fn waiting_jobs_move_to_a_pool_that_gets_threads() {
+    for got in [Priority::High, Priority::Low] {
+        let env = Env::new();
+        let threads = env.enter(NEEDS).expect("threads");
+        env.set_background_threads(0, Priority::Low);
+        env.set_background_threads(0, Priority::High);
+        let (begun, begins) = channel();
+        threads.schedule(
+            Priority::High,
+            Job::new(1, move || {
+                begun.send(()).expect("the test listens");
+            }),
+        );
+        assert!(begins.try_recv().is_err());
+        env.set_background_threads(1, got);
+        begins.recv().expect("the job runs");
+    }
+}
+
 /// Tests that a job with a lowered priority does not pass it on to a thread of another pool.
 #[test]
 fn a_thread_with_a_lowered_priority_starts_none_of_another_pool() {
@@ -159,12 +180,13 @@ fn a_thread_with_a_lowered_priority_starts_none_of_another_pool() {
     for _ in 0..2 {
         let (begun, occupied) = (begun.clone(), Arc::clone(&occupied));
         threads.upkeep().queue(Job::new(1, move || {
-            begun.send(0).expect("the test listens");
+            begun.send(()).expect("the test listens");
             let _ = occupied.lock().recv();
         }));
         begins.recv().expect("a job");
     }
-    let (report, in_low) = (begun.clone(), Arc::clone(&threads));
+    let (report, reported) = channel();
+    let in_low = Arc::clone(&threads);
     threads.schedule(
         Priority::Low,
         Job::new(1, move || {
@@ -172,12 +194,12 @@ fn a_thread_with_a_lowered_priority_starts_none_of_another_pool() {
                 let own = rustix::process::getpriority_process(None).expect("a nice value");
                 report.send(own).expect("the test listens");
             }));
-            begun.send(0).expect("the test listens");
+            begun.send(()).expect("the test listens");
         }),
     );
-    assert_eq!(begins.recv().expect("a job"), 0);
+    begins.recv().expect("a job");
     threads.start_missing();
-    assert!(begins.recv().expect("a job for upkeep") < 19);
+    assert!(reported.recv().expect("a job for upkeep") < 19);
     drop(occupy);
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use tailwater_io::stream::Workers;
+use tailwater_io::sync::Mutex;
 
 use super::Priority;
 use super::pool::{Job, Pool, Settings};
@@ -22,6 +23,9 @@ pub(crate) struct Threads {
     /// writes. It gets as many threads as it has such jobs, so none of them delays another.
     upkeep: Pool,
     workers: AheadWorkers,
+    /// Held while a job moves from one pool to another, and while jobs are cancelled, so that a job
+    /// is always in a pool when it is cancelled. Locked before the states of the pools.
+    moving: Mutex<()>,
     /// The process that has the threads. A child that was forked has only a copy of this value.
     process: u32,
 }
@@ -60,11 +64,11 @@ impl Needs {
     pub(super) fn with_threads(self, settings: &[Settings; Priority::COUNT]) -> Self {
         let threads = |priority: Priority| settings[priority as usize].threads;
         let compacting = threads(Priority::Low).saturating_add(threads(Priority::Bottom));
-        Self {
-            flushes: self.flushes.max(threads(Priority::High)),
-            jobs: self.jobs.max(compacting),
-            ..self
-        }
+        let flushing = match threads(Priority::High) {
+            0 => threads(Priority::Low),
+            flushing => flushing,
+        };
+        Self { flushes: self.flushes.max(flushing), jobs: self.jobs.max(compacting), ..self }
     }
 
     /// Returns those that are higher than before, and 0 for the others.
@@ -108,7 +112,13 @@ impl Threads {
         let unbounded = Settings { threads: usize::MAX, ..Settings::default() };
         let upkeep = Pool::new(|_| "tailwater-clean".to_owned(), UPKEEP_KEPT, unbounded);
         let process = std::process::id();
-        let threads = Self { pools: Priority::ALL.map(pool), upkeep, workers, process };
+        let threads = Self {
+            pools: Priority::ALL.map(pool),
+            upkeep,
+            workers,
+            moving: Mutex::default(),
+            process,
+        };
         threads.start_pools()?;
         Ok(threads)
     }
@@ -118,8 +128,8 @@ impl Threads {
     /// # Errors
     /// Errors from starting a thread. Those that run continue.
     pub(super) fn grow(&self, needs: Needs) -> io::Result<()> {
-        self.start_pools()?;
-        self.workers.grow(needs)
+        let started = self.start_pools();
+        self.workers.grow(needs).and(started)
     }
 
     fn start_pools(&self) -> io::Result<()> {
@@ -139,17 +149,31 @@ impl Threads {
         self.process == std::process::id()
     }
 
-    /// Schedules a job in a pool; if that has no thread, in the pool of low priority.
+    /// Schedules a job of a database in a pool or, if that has no thread, in the pool of low
+    /// priority. If that has none either, the job waits until one of them does.
     pub(crate) fn schedule(&self, priority: Priority, job: Job) {
-        if let Err(job) = self.pool(priority).schedule(job) {
-            self.pool(Priority::Low).queue(job);
+        let _moving = self.moving.lock();
+        self.schedule_while_moving(priority, job);
+    }
+
+    fn schedule_while_moving(&self, priority: Priority, job: Job) {
+        let pool = self.pool(priority);
+        if let Err(job) = pool.schedule(job)
+            && let Err(job) = self.pool(Priority::Low).schedule(job)
+        {
+            pool.queue(job);
         }
     }
 
-    /// Schedules the jobs of a pool that has no thread in the pool of low priority.
-    pub(super) fn move_stranded(&self, priority: Priority) {
-        let low = self.pool(Priority::Low);
-        self.pool(priority).take_stranded().into_iter().for_each(|job| low.queue(job));
+    /// Moves jobs of databases that wait in pools without threads, if there is another pool for
+    /// them now.
+    pub(super) fn move_stranded(&self) {
+        let _moving = self.moving.lock();
+        for priority in [Priority::High, Priority::Bottom] {
+            for job in self.pool(priority).take_stranded() {
+                self.schedule_while_moving(priority, job);
+            }
+        }
     }
 
     /// Whether jobs wait for a thread that flushes.
@@ -161,7 +185,7 @@ impl Threads {
     /// Starts threads that the system refused before, or that a thread with a lowered priority has
     /// left to others, if jobs wait for them.
     pub(crate) fn start_missing(&self) {
-        self.pools.iter().chain([&self.upkeep]).for_each(Pool::start_wanted);
+        self.pools.iter().chain([&self.upkeep]).for_each(Pool::start_missing);
     }
 
     /// Returns the pool for upkeep.
@@ -176,6 +200,11 @@ impl Threads {
 
     /// Drops the jobs of an owner that no thread has begun.
     pub(crate) fn cancel(&self, owner: u64) {
-        self.pools.iter().chain([&self.upkeep]).for_each(|pool| pool.cancel(owner));
+        let moving = self.moving.lock();
+        let pools = self.pools.iter().chain([&self.upkeep]);
+        let cancelled: Vec<Job> = pools.flat_map(|pool| pool.take_jobs(owner)).collect();
+        drop(moving);
+        // Dropped without a lock, because the end of a job may schedule another one.
+        drop(cancelled);
     }
 }

@@ -1,5 +1,5 @@
-//! Schedules flushes. They run on the environment's threads or, if background work is done inline,
-//! on the calling thread.
+//! Schedules flushes. They run on the environment's threads or, if background work is done inline
+//! and when the database is closed, on the calling thread.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, MutexGuard};

@@ -210,7 +210,8 @@ impl<'f> Tables<'f> {
             database: &database,
             io_modes: &context.shared.io_modes,
             buffers: &buffers,
-            workers: flushes.writers.as_ref(),
+            // Closing must not wait for writes of other databases.
+            workers: flushes.writers.as_ref().filter(|_| !context.errors.is_closing()),
             rate_limiter: rate_limiter.as_ref(),
         };
         let settings = self.family.settings();

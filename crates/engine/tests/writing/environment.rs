@@ -113,10 +113,16 @@ fn a_waiting_compaction_into_the_last_level_does_not_prevent_closing() {
     assert_eq!(get(&waiting, "a").as_deref(), Some("2"));
 }
 
+/// Returns a value that fills several buffers of a table.
+fn large() -> String {
+    "v".repeat(4 << 20)
+}
+
 /// Opens two databases that share one thread for flushes, in which a flush of the first is stuck
 /// while `then` runs with the second.
 fn while_another_flush_is_stuck(
     gate_options: &str,
+    call: Call,
     jobs: u32,
     then: impl FnOnce(&SimStorage, &Env, &Db),
 ) {
@@ -126,8 +132,8 @@ fn while_another_flush_is_stuck(
     let stuck = open(&env, "/stuck", gate.options(gate_options));
     let options = simulated(&disk, &format!("max_background_jobs={jobs}"));
     let other = open(&env, "/other", options);
-    put(&stuck, "a", "1").expect("a put");
-    gate.stop(Call::SyncTable, 0);
+    put(&stuck, "a", &large()).expect("a put");
+    gate.stop(call, 0);
     thread::scope(|scope| {
         let opening = Opening(&gate);
         let slowly = scope.spawn(|| stuck.flush_all());
@@ -140,17 +146,19 @@ fn while_another_flush_is_stuck(
 
 #[test]
 fn closing_flushes_unlogged_data_while_a_flush_of_another_database_is_stuck() {
-    while_another_flush_is_stuck("", 2, |disk, env, db| {
-        db.put_opt("a", "1", &unlogged()).expect("a put");
-        db.close().expect("closing");
-        let db = open(env, "/other", simulated(disk, ""));
-        assert_eq!(get(&db, "a").as_deref(), Some("1"));
-    });
+    for call in [Call::WriteTable, Call::SyncTable] {
+        while_another_flush_is_stuck("compression=kNoCompression", call, 2, |disk, env, db| {
+            db.put_opt("a", large(), &unlogged()).expect("a put");
+            db.close().expect("closing");
+            let db = open(env, "/other", simulated(disk, ""));
+            assert_eq!(get(&db, "a"), Some(large()));
+        });
+    }
 }
 
 #[test]
 fn flushes_that_wait_move_to_another_pool_when_theirs_loses_its_threads() {
-    while_another_flush_is_stuck("", 2, |_, env, db| {
+    while_another_flush_is_stuck("", Call::SyncTable, 2, |_, env, db| {
         put(db, "a", "1").expect("a put");
         thread::scope(|scope| {
             let flush = scope.spawn(|| db.flush_all());
@@ -165,7 +173,8 @@ fn flushes_that_wait_move_to_another_pool_when_theirs_loses_its_threads() {
 
 #[test]
 fn an_atomic_flush_occupies_one_thread() {
-    while_another_flush_is_stuck("atomic_flush=true;max_background_jobs=8", 8, |_, env, db| {
+    let atomic = "atomic_flush=true;max_background_jobs=8";
+    while_another_flush_is_stuck(atomic, Call::SyncTable, 8, |_, env, db| {
         assert_eq!(env.background_threads(Priority::High), 2);
         for _ in 0..3 {
             put(db, "a", "1").expect("a put");

@@ -28,6 +28,8 @@ pub(crate) enum Call {
     SyncLog,
     /// A sync of a MANIFEST.
     SyncManifest,
+    /// A write to a table that a flush writes.
+    WriteTable,
     /// A sync of a table that a flush writes.
     SyncTable,
 }
@@ -205,6 +207,9 @@ impl WriteFile for GatedFile {
     fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize> {
         if bytes.len() == ALIGNMENT && purpose == Purpose::Wal {
             self.barrier.pass(Call::WriteLog);
+        }
+        if purpose == Purpose::FlushWrite {
+            self.barrier.pass(Call::WriteTable);
         }
         self.barrier.fuse.burn(Object::Storage);
         self.file.write_at(bytes, offset, purpose)

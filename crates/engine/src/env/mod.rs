@@ -143,8 +143,8 @@ impl Env {
 
     /// Sets the number of threads of a pool; a program can raise and lower it at any time. Threads
     /// beyond a lowered number end after the job that they run. Without any threads of high or
-    /// bottom priority, those of low priority do their jobs, also those that wait already. Opening a database raises the
-    /// numbers again to what its options allow.
+    /// bottom priority, those of low priority do their jobs, also those that wait already. Opening
+    /// a database raises the numbers again to what its options allow.
     ///
     /// Without any threads of low priority, nothing is compacted, and without any of low and high
     /// priority, nothing is flushed, so that writes stop once the memtables are full.

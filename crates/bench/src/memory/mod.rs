@@ -48,7 +48,7 @@ pub(crate) struct MemoryArguments {
     subjects: Subjects,
 }
 
-/// What the databases have, and what is done with them.
+/// The sizes of the databases, their shared limits, and the duration of the load.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 struct Load {
     /// Number of databases in the process.

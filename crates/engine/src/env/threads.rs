@@ -59,8 +59,8 @@ impl Needs {
         }
     }
 
-    /// Returns what is needed if the pools have as many threads as the settings allow: each may
-    /// write a table.
+    /// Returns these needs, raised so that all threads of the pools can write tables at the same
+    /// time.
     pub(super) fn with_threads(self, settings: &[Settings; Priority::COUNT]) -> Self {
         let threads = |priority: Priority| settings[priority as usize].threads;
         let compacting = threads(Priority::Low).saturating_add(threads(Priority::Bottom));

@@ -471,8 +471,7 @@ impl Regions {
         Some((cut.region.0, cut.free.clone()))
     }
 
-    /// Ends trimming. `resident` is what trimming left in memory, and what was never in memory and
-    /// is no whole page, in bytes.
+    /// Ends trimming. `resident` is the number of bytes of the region that were not released.
     fn end_trimming(&mut self, address: usize, resident: usize) {
         if let Some(cut) = self.all.get_mut(&address) {
             cut.is_being_trimmed = false;

@@ -205,13 +205,19 @@ static void updates(struct side* side, const int* n) {
   print_error(side, error);
   error = NULL;
   if (iter) {
-    for (int i = 0; i < 20 && CALL(wal_iter_valid)(iter); i++) {
+    int printed = 0;
+    for (; printed < 20 && CALL(wal_iter_valid)(iter); CALL(wal_iter_next)(iter)) {
       uint64_t sequence = 0;
       rocksdb_writebatch_t* batch = CALL(wal_iter_get_batch)(iter, &sequence);
+      /* RocksDB begins with an empty batch if its search for the first one went into another log. */
+      if (printed == 0 && CALL(writebatch_count)(batch) == 0) {
+        CALL(writebatch_destroy)(batch);
+        continue;
+      }
+      printed++;
       print(side, "%llu ", (unsigned long long)(sequence - side->logged_from));
       print_batch(side, batch);
       CALL(writebatch_destroy)(batch);
-      CALL(wal_iter_next)(iter);
     }
     CALL(wal_iter_status)(iter, &error);
     print_error(side, error);

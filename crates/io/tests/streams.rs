@@ -393,6 +393,41 @@ fn write_behind_is_bounded() {
     assert_eq!(pool.peak(), 3 * 8192);
 }
 
+/// The only worker is in a call of another stream that does not return: for example, a disk of
+/// another database does not answer. The stream's own thread writes then.
+#[test]
+fn a_stream_does_not_wait_for_workers_that_others_occupy() {
+    let file = Arc::new(GatedFile::default());
+    let pool = BufferPool::new(1 << 20);
+    let workers = Arc::new(Workers::new("writer", 1).unwrap());
+    let options = WriterOptions { depth: 2, buffer_bytes: 8192, ..WriterOptions::new(WRITE) };
+    let gated = Box::new(GatedWriter(Arc::clone(&file)));
+    let mut stuck = SequentialWriter::new(gated, options, &pool, Some(&workers)).unwrap();
+    stuck.append(&[1; 8192]).unwrap();
+    file.wait_for(1);
+
+    let storage = SimStorage::new(1);
+    let (path, bytes) = (Path::new("/file"), pattern(10 * 8192 + 100));
+    let free = storage.create(path, Create::New, IoMode::Buffered, WRITE).unwrap();
+    let mut writer = SequentialWriter::new(free, options, &pool, Some(&workers)).unwrap();
+    writer.append(&bytes).unwrap();
+    writer.sync().unwrap();
+    writer.close().unwrap();
+    assert_eq!(get(&storage, path), bytes);
+
+    // A panic of its own thread inside a call is the stream's failure, as that of a worker.
+    let panicking = Arc::new(GatedFile::default());
+    panicking.panics.store(true, SeqCst);
+    panicking.let_through();
+    let gated = Box::new(GatedWriter(panicking));
+    let mut writer = SequentialWriter::new(gated, options, &pool, Some(&workers)).unwrap();
+    writer.append(&[1; 100]).unwrap();
+    assert!(writer.flush().unwrap_err().to_string().contains("panic"));
+
+    file.let_through();
+    stuck.close().unwrap();
+}
+
 /// Appends pieces of random length, flushes or syncs at random and checks the content of the file
 /// after each flush, and finally closes the stream.
 fn write_at_random(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {

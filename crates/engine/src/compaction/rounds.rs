@@ -258,7 +258,7 @@ impl CompactionScheduler {
         let reading = InputSettings {
             readers: Arc::new(settings.readers.for_compaction(&open_budget)),
             open_budget,
-            workers: self.input_readers.clone(),
+            workers: self.input_readers.upgrade(),
         };
         let base_level = LevelTargets::new(&claim.version, options).base_level;
         let writing = OutputSettings {
@@ -278,7 +278,7 @@ impl CompactionScheduler {
                 &self.context.options.now(),
                 claim.compaction.max_subcompactions,
             ),
-            workers: self.writers.clone(),
+            workers: self.writers(),
         };
         let (compaction, version) =
             (Compaction::clone(&claim.compaction), Arc::clone(&claim.version));

@@ -1,7 +1,7 @@
 //! The compaction scheduler.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Weak};
 
 use tailwater_io::stream::Workers;
 
@@ -17,12 +17,12 @@ pub(crate) struct CompactionScheduler {
     pub(super) context: Arc<Context>,
     pub(super) versions: Arc<Versions>,
     /// Threads that write the full buffers of compactions and ingestions. Flushes have their own,
-    /// so that no flush waits for a compaction or for a lock held by a low-priority thread. `None`
-    /// if background work is done inline.
-    pub(super) writers: Option<Arc<Workers>>,
-    /// Threads that read compaction inputs ahead if the system has no asynchronous I/O. `None` if
-    /// background work is done inline.
-    pub(super) input_readers: Option<Arc<Workers>>,
+    /// so that no flush waits for a compaction or for a lock held by a low-priority thread. Gone
+    /// if background work is done inline, and after closing.
+    pub(super) writers: Weak<Workers>,
+    /// Threads that read compaction inputs ahead if the system has no asynchronous I/O. Gone as
+    /// `writers`.
+    pub(super) input_readers: Weak<Workers>,
     /// The sequence number of the oldest snapshot, as of the last time that the release of a
     /// snapshot led to the request of a compaction.
     pub(super) oldest_snapshot: AtomicU64,
@@ -38,13 +38,12 @@ pub(crate) struct CompactionScheduler {
 
 impl CompactionScheduler {
     /// Creates the compaction scheduler of a database. `writers` are threads that write full
-    /// buffers, and `input_readers` threads that read inputs ahead; `None` if background work is
-    /// done inline.
+    /// buffers, and `input_readers` threads that read inputs ahead; they belong to the environment.
     pub(crate) fn new(
         context: Arc<Context>,
         versions: Arc<Versions>,
-        writers: Option<Arc<Workers>>,
-        input_readers: Option<Arc<Workers>>,
+        writers: Weak<Workers>,
+        input_readers: Weak<Workers>,
     ) -> Self {
         let last_check_ns = AtomicU64::new(context.clock.monotonic_ns());
         Self {
@@ -60,7 +59,7 @@ impl CompactionScheduler {
     }
 
     /// Returns the threads that write the full buffers of compactions and ingestions.
-    pub(crate) fn writers(&self) -> Option<&Arc<Workers>> {
-        self.writers.as_ref()
+    pub(crate) fn writers(&self) -> Option<Arc<Workers>> {
+        self.writers.upgrade()
     }
 }

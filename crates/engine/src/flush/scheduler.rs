@@ -2,7 +2,7 @@
 //! and when the database is closed, on the calling thread.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::Workers;
@@ -31,8 +31,9 @@ pub(crate) struct FlushScheduler {
     compactions: Arc<CompactionScheduler>,
     /// A pool of write buffers, which flushes use to write tables.
     pub(super) buffers: Mutex<BufferPool>,
-    /// Threads that write the full buffers of flushes; `None` if background work is done inline.
-    pub(super) writers: Option<Arc<Workers>>,
+    /// Threads that write the full buffers of flushes. Gone if background work is done inline, and
+    /// after closing.
+    pub(super) writers: Weak<Workers>,
     pub(super) jobs: Jobs,
     /// Held while the list of existing logs is read and passed to the versions.
     pub(super) recording_logs: Mutex<()>,
@@ -43,14 +44,14 @@ pub(crate) struct FlushScheduler {
 
 impl FlushScheduler {
     /// Creates the flush scheduler of a database. `writers` are threads that write full buffers;
-    /// `None` if background work is done inline.
+    /// they belong to the environment.
     pub(crate) fn new(
         context: Arc<Context>,
         versions: Arc<Versions>,
         logs: Arc<Mutex<LogSet>>,
         write_times: Arc<WriteTimes>,
         compactions: Arc<CompactionScheduler>,
-        writers: Option<Arc<Workers>>,
+        writers: Weak<Workers>,
     ) -> Self {
         let options = context.options.fixed();
         let buffers = Mutex::new(table_buffers(options, options.flushes_max()));

@@ -204,14 +204,13 @@ impl<'f> Tables<'f> {
         let (number, path) = context.numbers.take_unused(&*context.storage, path)?;
         let database = context.options.now();
         let buffers = flushes.buffers.lock().clone();
-        let rate_limiter = context.rate_limiter();
+        let (rate_limiter, writers) = (context.rate_limiter(), flushes.writers.upgrade());
         let files = NewFiles {
             storage: &*context.storage,
             database: &database,
             io_modes: &context.shared.io_modes,
             buffers: &buffers,
-            // Closing must not wait for writes of other databases.
-            workers: flushes.writers.as_ref().filter(|_| !context.errors.is_closing()),
+            workers: writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),
         };
         let settings = self.family.settings();

@@ -103,12 +103,13 @@ impl Ingester {
     fn copy(&self, file: &ExternalFile, path: &Path) -> Result<()> {
         let purpose = Purpose::Ingestion;
         let (database, rate_limiter) = (self.context.options.now(), self.context.rate_limiter());
+        let writers = self.compactions.writers();
         let files = NewFiles {
             storage: &*self.context.storage,
             database: &database,
             io_modes: &self.context.shared.io_modes,
             buffers: &table_buffers(&database, 1),
-            workers: self.compactions.writers(),
+            workers: writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),
         };
         let source = self.open_source(&file.path, path)?;

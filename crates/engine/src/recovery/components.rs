@@ -314,8 +314,8 @@ impl LogsReplayed {
         let compactions = Arc::new(CompactionScheduler::new(
             Arc::clone(&context),
             Arc::clone(&versions),
-            workers.map(|workers| Arc::clone(&workers.compaction_writers)),
-            workers.map(|workers| Arc::clone(&workers.input_readers)),
+            workers.map(|it| Arc::downgrade(&it.compaction_writers)).unwrap_or_default(),
+            workers.map(|it| Arc::downgrade(&it.input_readers)).unwrap_or_default(),
         ));
         let flushes = Arc::new(FlushScheduler::new(
             Arc::clone(&context),
@@ -323,7 +323,7 @@ impl LogsReplayed {
             Arc::clone(&logs),
             Arc::clone(&write_times),
             Arc::clone(&compactions),
-            workers.map(|workers| Arc::clone(&workers.flush_writers)),
+            workers.map(|it| Arc::downgrade(&it.flush_writers)).unwrap_or_default(),
         ));
         let writes = Arc::new(WritePath::new(
             Arc::clone(&context),

@@ -14,8 +14,8 @@ type Job = Box<dyn FnOnce() + Send>;
 /// A thread pool that runs jobs in the order of submission. Several streams can share it.
 ///
 /// A reader occupies a thread for one read call at a time. A writer occupies a thread as long as it
-/// has buffers to write. So provide one thread for each writer, and for readers one thread for each
-/// request that should be in flight.
+/// has buffers to write; while no thread is free, it writes in its own. So provide one thread for
+/// each writer, and for readers one thread for each request that should be in flight.
 ///
 /// Dropping the pool completes the submitted jobs and joins the threads. Safe to use from any
 /// thread.
@@ -35,6 +35,8 @@ struct Queue {
 #[derive(Default)]
 struct Jobs {
     waiting: VecDeque<Job>,
+    /// Number of threads that wait for a job, or were woken for one and have not taken it yet.
+    idle: usize,
     closed: bool,
 }
 
@@ -68,6 +70,13 @@ impl Workers {
         Ok(())
     }
 
+    /// Whether there are more jobs than threads to begin them: a job that waits may wait until a
+    /// running job has ended.
+    pub(crate) fn are_occupied(&self) -> bool {
+        let jobs = self.queue.jobs.lock();
+        jobs.waiting.len() > jobs.idle
+    }
+
     /// Submits a job. The job must not wait for another job, which might never get a thread.
     pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         let job = Box::new(job);
@@ -95,7 +104,9 @@ impl Queue {
             if jobs.closed {
                 return None;
             }
+            jobs.idle += 1;
             jobs = self.changed.wait(jobs);
+            jobs.idle -= 1;
         }
     }
 }

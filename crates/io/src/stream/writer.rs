@@ -1,7 +1,9 @@
 //! Writes a new file from front to back, with buffers written in the background.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, MutexGuard};
 
 use super::take_buffers;
@@ -105,13 +107,25 @@ struct PieceQueue {
 }
 
 impl PieceQueue {
-    /// Queues a piece for writing. A drain is the job that writes queued pieces, and holds the
-    /// output while it runs. If no drain is running, the output is returned, and the caller must
-    /// start a drain with it.
-    fn queue(&self, piece: Piece) -> Option<Output> {
+    /// Queues a piece for writing. Returns whether the caller must arrange for a drain, because
+    /// none is running and none is due. A drain writes queued pieces until there are none, and
+    /// holds the output meanwhile.
+    fn queue(&self, piece: Piece) -> bool {
         let mut state = self.state.lock();
         state.queue.push_back(piece);
-        state.output.take()
+        state.output.is_some() && !mem::replace(&mut state.is_drain_due, true)
+    }
+
+    /// Writes the queued pieces, unless another thread does.
+    fn drain(self: &Arc<Self>) {
+        let output = {
+            let mut state = self.state.lock();
+            state.is_drain_due = false;
+            if state.queue.is_empty() { None } else { state.output.take() }
+        };
+        if let Some(output) = output {
+            Drain { shared: Arc::clone(self), output: Some(output) }.run();
+        }
     }
 }
 
@@ -125,6 +139,8 @@ struct State {
     failure: Option<Error>,
     /// Whether a drain is inside a call on the file.
     writing: bool,
+    /// Whether a worker was told to drain the queue, and has not begun.
+    is_drain_due: bool,
 }
 
 /// A buffer to be written to the file at `offset`.
@@ -278,6 +294,7 @@ impl SequentialWriter {
             output: Some(output),
             failure: None,
             writing: false,
+            is_drain_due: false,
         };
         let shared = Arc::new(PieceQueue { state: Mutex::new(state), changed: Condvar::new() });
         Ok(Self {
@@ -425,17 +442,13 @@ impl SequentialWriter {
         if let Some(buffer) = self.collected.take() {
             return Ok(buffer);
         }
-        let mut state = self.shared.state.lock();
-        loop {
-            if let Some(failure) = &state.failure {
-                return Err(failure.duplicate());
-            }
-            if let Some(mut buffer) = state.free.pop() {
-                buffer.clear();
-                return Ok(buffer);
-            }
-            state = self.shared.changed.wait(state);
+        let mut state = self.wait_until(|state| state.failure.is_some() || !state.free.is_empty());
+        if let Some(failure) = &state.failure {
+            return Err(failure.duplicate());
         }
+        let Some(mut buffer) = state.free.pop() else { unreachable!("there is a buffer") };
+        buffer.clear();
+        Ok(buffer)
     }
 
     /// Queues the last buffer of a direct stream, which ends inside a block. The buffer is padded
@@ -457,22 +470,22 @@ impl SequentialWriter {
         Ok(())
     }
 
-    /// Queues a buffer for writing, and starts a drain if none is running. With `cut_to`, the file
-    /// is truncated to that length afterwards.
+    /// Queues a buffer for writing, and arranges for a drain. With `cut_to`, the file is truncated
+    /// to that length afterwards.
     fn hand_over(&mut self, buffer: PooledBuffer, cut_to: Option<u64>) -> Result<()> {
         if let Some((rate_limiter, priority)) = &self.pace {
             rate_limiter.request(OpType::Write, buffer.len() as u64, *priority);
         }
-        let warm = std::mem::take(&mut self.warm);
+        let warm = mem::take(&mut self.warm);
         let piece = Piece { offset: self.offset, buffer, cut_to, warm };
         self.offset = piece.end();
-        // If a drain is already running, it will find this piece: it ends only when the queue is
-        // empty.
-        if let Some(output) = self.shared.queue(piece) {
-            let drain = Drain { shared: Arc::clone(&self.shared), output: Some(output) };
+        if self.shared.queue(piece) {
             match &self.workers {
-                Some(workers) => workers.submit(move || drain.run()),
-                None => drain.run(),
+                Some(workers) => {
+                    let shared = Arc::clone(&self.shared);
+                    workers.submit(move || shared.drain());
+                }
+                None => self.shared.drain(),
             }
         }
         self.give_way();
@@ -487,19 +500,33 @@ impl SequentialWriter {
         // written. So add one buffer to the depth, and subtract it from the result.
         let behind = foreground.depth(self.depth + 1, 0, true) - 1;
         if behind < self.depth {
-            let mut state = self.shared.state.lock();
-            while state.queue.len() + usize::from(state.writing) > behind {
+            let queued = |state: &State| state.queue.len() + usize::from(state.writing);
+            drop(self.wait_until(|state| queued(state) <= behind));
+        }
+    }
+
+    /// Waits until the state is as wanted. If no worker can begin to write what is queued, this
+    /// thread writes it: the workers may be occupied by the streams of another database, on a disk
+    /// that does not answer.
+    fn wait_until(&self, is_wanted: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let mut state = self.shared.state.lock();
+        while !is_wanted(&state) {
+            let is_waiting = state.output.is_some() && !state.queue.is_empty();
+            if is_waiting && self.workers.as_ref().is_some_and(|it| it.are_occupied()) {
+                drop(state);
+                // A panic is latched as the stream's failure, as in a worker.
+                let _ = catch_unwind(AssertUnwindSafe(|| self.shared.drain()));
+                state = self.shared.state.lock();
+            } else {
                 state = self.shared.changed.wait(state);
             }
         }
+        state
     }
 
     /// Waits until nothing is queued or being written.
     fn wait_until_written(&self) -> Result<MutexGuard<'_, State>> {
-        let mut state = self.shared.state.lock();
-        while state.output.is_none() {
-            state = self.shared.changed.wait(state);
-        }
+        let state = self.wait_until(|state| state.output.is_some() && state.queue.is_empty());
         match &state.failure {
             Some(failure) => Err(failure.duplicate()),
             None => Ok(state),
@@ -532,8 +559,8 @@ impl Drop for SequentialWriter {
     }
 }
 
-/// The job that writes the queued pieces until there are none. It holds the output, so there is at
-/// most one drain.
+/// Writes the queued pieces until there are none. It holds the output, so there is at most one
+/// drain.
 struct Drain {
     shared: Arc<PieceQueue>,
     /// `None` only inside drop.
@@ -557,8 +584,7 @@ impl Drain {
     }
 
     /// Returns the next piece to write. If the queue is empty, puts the file back into the shared
-    /// state while that state is still locked. A piece queued after that finds the file there and
-    /// starts a new drain.
+    /// state while that state is still locked. A piece queued after that needs a new drain.
     fn next(&mut self) -> Option<Piece> {
         let mut state = self.shared.state.lock();
         if state.failure.is_some() {

@@ -35,7 +35,7 @@ entry! {
 
 entry! {
     fn rocksdb_create_dir_if_missing(env: maybe rocksdb_env_t, path: text, errptr) {
-        let _ = env;
+        env.map_or(Ok(()), |env| env.marks.refusal())?;
         let path = self::path(path);
         if !path.as_os_str().as_bytes().is_empty() {
             PosixStorage::new().create_directory(path).map_err(tailwater::Error::from)?;

@@ -43,11 +43,12 @@ entry! {
         column_family_options: out *mut *mut rocksdb_options_t,
         errptr,
     ) {
-        let _ = (env, ignore_unknown_options);
+        let _ = ignore_unknown_options;
         db_options.set(std::ptr::null_mut());
         num_column_families.set(0);
         column_family_names.set(std::ptr::null_mut());
         column_family_options.set(std::ptr::null_mut());
+        env.map_or(Ok(()), |env| env.marks.refusal())?;
         let loaded = OpenOptions::load(path(db_path)).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Failure::from(error).with_class(Class::NotFound),
             _ => error.into(),

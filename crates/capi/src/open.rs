@@ -265,6 +265,7 @@ pub(crate) unsafe fn free_texts(texts: *mut *mut c_char, length: usize) {
 
 entry! {
     fn rocksdb_destroy_db(options: &rocksdb_options_t, name: text, errptr) {
+        options.marks.refusal()?;
         let mut open = OpenOptions::default();
         options.add_to(&mut open, None);
         let directory = path(name);

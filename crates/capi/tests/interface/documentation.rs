@@ -79,7 +79,7 @@ fn note(rule: &str) -> &'static str {
         "store" if rule.contains("Refuse") => "the next call that uses the object fails",
         "store" if rule.contains("Note") => "no effect, a line in the LOG",
         "store" | "fetch" => "stored",
-        "stand_in" => "returns an object that does nothing",
+        "stand_in" => "returns an object that does nothing, or with which the next call fails",
         "release" => "destroys such an object",
         "empty_copy" | "empty_text" => "returns an empty text",
         _ => "does nothing",

@@ -57,6 +57,29 @@ static void use_in_a_child(void) {
   CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
+/* An environment in memory does not exist: calls with it must not change the disk. */
+static void refuse_an_environment_in_memory(void) {
+  rocksdb_env_t* memory = rocksdb_create_mem_env();
+  rocksdb_options_t* options = rocksdb_options_create();
+  rocksdb_options_set_env(options, memory);
+  rocksdb_destroy_db(options, "two", &error);
+  FAILED("Not implemented: rocksdb_create_mem_env");
+  CHECK(rocksdb_open(options, "two", &error) == NULL);
+  FAILED("Not implemented: rocksdb_create_mem_env");
+  rocksdb_create_dir_if_missing(memory, "directory", &error);
+  FAILED("Not implemented: rocksdb_create_mem_env");
+  CHECK(access("directory", F_OK) != 0);
+  rocksdb_options_t* loaded;
+  size_t count;
+  char** names;
+  rocksdb_options_t** families;
+  rocksdb_load_latest_options("two", memory, false, NULL, &loaded, &count, &names, &families, &error);
+  FAILED("Not implemented: rocksdb_create_mem_env");
+  rocksdb_options_destroy(options);
+  rocksdb_env_destroy(memory);
+  CHECK(access("two/CURRENT", F_OK) == 0);
+}
+
 int main(void) {
   env = rocksdb_create_default_env();
   check_threads(0, 0, 0);
@@ -89,6 +112,7 @@ int main(void) {
   rocksdb_close(two);
   rocksdb_close(eight);
   rocksdb_close(four);
+  refuse_an_environment_in_memory();
   rocksdb_env_join_all_threads(env);
   rocksdb_env_destroy(env);
 

@@ -245,6 +245,11 @@ impl ColumnFamily {
         }
     }
 
+    /// Returns what counts the memory of the memtables, if the database has a manager.
+    pub(crate) fn write_buffer_manager(&self) -> Option<&WriteBufferManager> {
+        self.inner.write_buffer_manager.as_deref()
+    }
+
     /// Returns the flushed memtables that iterators and other reads keep in memory.
     pub(crate) fn pinned_memtables(&self) -> Vec<Arc<MemTable>> {
         self.memory().flushed.iter().filter_map(Weak::upgrade).collect()

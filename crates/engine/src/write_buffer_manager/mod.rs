@@ -160,6 +160,40 @@ impl WriteBufferManager {
         self.cache.as_ref().map_or(0, |charge| charge.lock().bytes())
     }
 
+    /// Returns the figures of the properties: each with a name for metrics, a description, and its
+    /// value.
+    fn figures(&self) -> [(&'static str, &'static str, usize); 5] {
+        [
+            ("buffer_size_bytes", "limit, 0 if there is none", self.buffer_size()),
+            ("memory_bytes", "memtables", self.memory_usage()),
+            (
+                "mutable_memory_bytes",
+                "memtables that accept writes",
+                self.mutable_memtable_memory_usage(),
+            ),
+            ("cache_bytes", "charged to a cache", self.dummy_entries_in_cache_usage()),
+            ("stalled_writers", "number of databases whose writes wait", self.stalls.count()),
+        ]
+    }
+
+    /// Returns the limit and the memory, one per line, in bytes unless the line says otherwise.
+    pub(crate) fn report(&self) -> String {
+        let line = |(_, what, value)| format!("{what:<49} {value:>16}\n");
+        self.figures().map(line).concat()
+    }
+
+    /// Returns the limit and the memory in Prometheus's text format.
+    pub(crate) fn to_prometheus(&self) -> String {
+        let metric = |(name, what, value)| {
+            format!(
+                "# HELP tailwater_write_buffer_manager_{name} Write buffer manager: {what}.\n\
+                 # TYPE tailwater_write_buffer_manager_{name} gauge\n\
+                 tailwater_write_buffer_manager_{name} {value}\n"
+            )
+        };
+        self.figures().map(metric).concat()
+    }
+
     /// Changes the limit, in bytes; 0 removes it. Stalls that the new limit does not require end.
     pub fn set_buffer_size(&self, buffer_size: usize) {
         self.buffer_size.store(buffer_size, Ordering::SeqCst);

@@ -107,6 +107,36 @@ fn the_log_describes_the_manager() {
 }
 
 #[test]
+fn properties_and_metrics_report_the_manager() {
+    let disk = SimStorage::new(1);
+    let cache = Arc::new(BlockCache::new(8 << 20));
+    let manager = Arc::new(WriteBufferManager::with_cache(64 << 20, cache, true));
+    let db = open(&disk, &manager, "");
+    put_at_once(&db, 1 << 20);
+    let used = manager.memory_usage();
+    assert!(used > 1 << 20);
+    let property = |name: &str| db.property_value(name).expect("a property");
+    let text = property("tailwater.write-buffer-manager").expect("a manager");
+    let values: Vec<usize> = text
+        .lines()
+        .map(|line| line.rsplit(' ').next().expect("a value").parse().expect("a number"))
+        .collect();
+    assert_eq!(values, [64 << 20, used, used, manager.dummy_entries_in_cache_usage(), 0], "{text}");
+    let metrics = property("tailwater.write-buffer-manager-prometheus").expect("a manager");
+    for line in [
+        "# TYPE tailwater_write_buffer_manager_memory_bytes gauge\n",
+        &format!("\ntailwater_write_buffer_manager_buffer_size_bytes {}\n", 64 << 20),
+        &format!("\ntailwater_write_buffer_manager_memory_bytes {used}\n"),
+        "\ntailwater_write_buffer_manager_stalled_writers 0\n",
+    ] {
+        assert!(metrics.contains(line), "{line:?} in {metrics}");
+    }
+    let other = Db::open("/other", &simulated(&SimStorage::new(2), "")).expect("a database");
+    let absent = other.property_value("tailwater.write-buffer-manager").expect("a property");
+    assert_eq!(absent, None, "there is no manager");
+}
+
+#[test]
 fn atomic_flushes_include_all_families() {
     let disk = SimStorage::new(1);
     let manager = Arc::new(WriteBufferManager::new(1 << 20, false));

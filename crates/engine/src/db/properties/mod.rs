@@ -29,7 +29,7 @@ const PREFIX: &str = "rocksdb.";
 
 /// The properties whose names do not end in a level's number, in the order in which they are
 /// listed.
-pub const PROPERTY_NAMES: [&str; 66] = [
+pub const PROPERTY_NAMES: [&str; 68] = [
     "rocksdb.stats",
     "rocksdb.cfstats",
     "rocksdb.cfstats-no-file-histogram",
@@ -86,6 +86,8 @@ pub const PROPERTY_NAMES: [&str; 66] = [
     "tailwater.process-memory",
     "tailwater.process-memory-sum",
     "tailwater.process-memory-prometheus",
+    "tailwater.write-buffer-manager",
+    "tailwater.write-buffer-manager-prometheus",
     "tailwater.block-cache-size",
     "tailwater.num-iterators",
     "tailwater.iterator-read-ahead-memory",
@@ -194,6 +196,10 @@ impl Db {
             "tailwater.process-memory" => ProcessMemory::now().to_string(),
             "tailwater.process-memory-sum" => ProcessMemory::now().sum().to_string(),
             "tailwater.process-memory-prometheus" => ProcessMemory::now().to_prometheus(),
+            "tailwater.write-buffer-manager" => family.write_buffer_manager()?.report(),
+            "tailwater.write-buffer-manager-prometheus" => {
+                family.write_buffer_manager()?.to_prometheus()
+            }
             "tailwater.block-cache-size" => memory::block_cache_size(&source)?,
             "tailwater.num-iterators" => readers.iterators().to_string(),
             "tailwater.iterator-read-ahead-memory" => readers.read_ahead_bytes().to_string(),

@@ -3,8 +3,8 @@
 //! 1. Writes end: writers that wait for the end of a stall give up, the closing thread becomes the
 //!    leader of the write queue, and later writes are refused.
 //! 2. Data that is in memtables but not in the log is flushed, unless `avoid_flush_during_shutdown`
-//!    is set. The closing thread flushes and writes by itself: the environment's threads may be
-//!    occupied by the work of other databases.
+//!    is set. The closing thread flushes by itself, and writes if no thread is free to: the
+//!    environment's threads may be occupied by the work of other databases.
 //! 3. Background work ends. Compactions are aborted, and so are ingestions that are still copying
 //!    files. Closing waits for ingestions and checkpoints in user threads, because the next opening
 //!    will assign the same file numbers. It does not wait for the work of other databases.
@@ -13,7 +13,8 @@
 //!    contents. The closing thread ends the iterators that follow the logs.
 //! 6. The database's garbage is dropped, except what a reader may still see. Obsolete files that
 //!    nobody uses are removed. Only if the garbage keeps such files does closing wait for readers,
-//!    for at most [`LAST_WAIT`].
+//!    for at most [`LAST_WAIT`]: readers of other databases, too, but none of them waits for a
+//!    device while it is pinned.
 //! 7. The locks are released.
 //!
 //! A crash at any step has the same effect as a crash before closing: acknowledged synced writes
@@ -99,6 +100,15 @@ struct WritesEnded {
     flushed: Result<()>,
 }
 
+/// The state after step 4: the OPTIONS file is current, or an error says why it is not.
+struct OptionsWritten(Result<()>);
+
+/// The state after step 5: the logs are closed, or failed.
+struct LogsClosed(Result<()>);
+
+/// The state after step 6: nothing uses the database's files any more. The outcome of closing.
+struct FilesClosed(Result<()>);
+
 /// The state after step 3: no thread works for the database.
 struct WorkEnded<'d> {
     flushed: Result<()>,
@@ -122,7 +132,7 @@ impl Database {
         // A callback that closing calls in this thread must not wait for closing to end.
         let _own = WorkingThread::begin(self.context.shared.opening);
         let locks = self.locks.lock().take();
-        let closed = self.close_files(self.end_work(self.end_writes()));
+        let FilesClosed(closed) = self.close_files(self.end_work(self.end_writes()));
         match &closed {
             Ok(()) => self.context.info_log.info(format_args!("the database was closed")),
             Err(error) => self.context.info_log.error(format_args!("closing failed: {error}")),
@@ -149,18 +159,17 @@ impl Database {
         WorkEnded { flushed: writes.flushed, ended: ending.wait(), pressure }
     }
 
-    /// Does steps 4 and 5.
-    fn close_files(&self, work: WorkEnded<'_>) -> Result<()> {
+    /// Does steps 4 to 6.
+    fn close_files(&self, work: WorkEnded<'_>) -> FilesClosed {
         self.flushes.discard_jobs(&work.ended);
         let closed = panics::catch("closing", || {
-            let written = self.write_last_options_file();
-            let closed = self.close_logs(&work.ended);
-            self.remove_last_obsolete_files();
-            closed.and(written)
+            let written = OptionsWritten(self.write_last_options_file());
+            let closed = self.close_logs(&work.ended, written);
+            self.remove_last_obsolete_files(closed)
         });
         self.versions.obsolete().close();
         self.context.files.close();
-        work.flushed.and(closed)
+        FilesClosed(work.flushed.and(closed))
     }
 
     /// Ends writes as their last leader, and flushes unlogged data. If an error is latched, returns
@@ -187,13 +196,13 @@ impl Database {
         }
     }
 
-    /// Drops the database's garbage, and removes the obsolete files that nobody uses. The next open
-    /// removes the remaining ones.
+    /// Does step 6: drops the database's garbage, and removes the obsolete files that nobody uses.
+    /// The next open removes the remaining ones.
     ///
     /// A version in the garbage keeps its files as long as a reader may see it, even a reader of
     /// another database. A reader usually takes microseconds, unless it loses its processor
     /// meanwhile. So if files are kept in this way, this waits a little for readers.
-    fn remove_last_obsolete_files(&self) {
+    fn remove_last_obsolete_files(&self, LogsClosed(outcome): LogsClosed) -> Result<()> {
         let (garbage, obsolete) = (&self.context.shared.garbage, self.versions.obsolete());
         let began = Instant::now();
         loop {
@@ -207,20 +216,21 @@ impl Database {
         }
         garbage.close();
         obsolete.remove_unread_at_once();
+        outcome
     }
 
-    /// Does step 5 of the module's description: ends the iterators that follow the logs, writes
-    /// buffered records, and truncates the preallocated file. Also removes unneeded logs.
-    fn close_logs(&self, _ended: &Ended) -> Result<()> {
+    /// Does step 5: ends the iterators that follow the logs, writes buffered records, and truncates
+    /// the preallocated file. Also removes unneeded logs.
+    fn close_logs(&self, _ended: &Ended, OptionsWritten(written): OptionsWritten) -> LogsClosed {
         let mut logs = self.writes.logs();
         logs.end_following();
         let unneeded = logs.take_unneeded();
         if logs.has_failed() {
-            return Ok(());
+            return LogsClosed(written);
         }
         for path in unneeded {
             self.versions.obsolete().remove(path);
         }
-        logs.close()
+        LogsClosed(logs.close().and(written))
     }
 }

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 pub(crate) use self::published::{
-    CASSANDRA_21134, IGGY_3068, ROCKSDB_14743_LARGE, ROCKSDB_14743_SMALL,
+    CASSANDRA_21134, IGGY_3068, ROCKSDB_14743_COMMIT, ROCKSDB_14743_LARGE, ROCKSDB_14743_SMALL,
 };
 pub use self::published::{Published, ROCKSDB_14116};
 pub use self::theme::{Hue, Stroke};

@@ -5,7 +5,7 @@ use tailwater::SlowReadCause;
 
 use super::configuration::Configuration;
 use super::engine::EngineName;
-use super::plan::{Kind, Parameters, Row};
+use super::plan::{Kind, Parameters, ROCKSDB_14743_COMMIT_HOT_KEYS, Row};
 use super::table::{cell, figures};
 use super::tables::{BATCHES, CACHES, SLOW_READS};
 use super::units::Bytes;
@@ -15,8 +15,8 @@ use crate::experiment::{Figure, KERNEL, Table};
 use crate::failure::Failure;
 use crate::numbers::{latency, micros, rate};
 use crate::report::{
-    Body, CASSANDRA_21134, Compared, Curve, Document, Effect, Hue, Part, ROCKSDB_14743_LARGE,
-    ROCKSDB_14743_SMALL, Shares, SharesOfRows, facts,
+    Body, CASSANDRA_21134, Compared, Curve, Document, Effect, Hue, Part, ROCKSDB_14743_COMMIT,
+    ROCKSDB_14743_LARGE, ROCKSDB_14743_SMALL, Shares, SharesOfRows, facts,
 };
 
 /// Baselines are shown as curves only if there are at most this many rows.
@@ -43,11 +43,16 @@ const BESIDE_ROCKSDB: [Figure; 5] = [
     Figure::new("p99.9 us>", "/p999_us", micros),
     Figure::new("p99.99 us>", "/p9999_us", micros),
 ];
-const BESIDE_CASSANDRA: [Figure; 7] = [
+const BESIDE_CASSANDRA: [Figure; 12] = [
     Figure::new("p50 ms>", "/p50_us", millis),
+    Figure::new("p90 ms>", "/p90_us", millis),
     Figure::new("p99 ms>", "/p99_us", millis),
     Figure::new("p99.9 ms>", "/p999_us", millis),
+    Figure::new("mean ms>", "/mean_us", millis),
+    Figure::new("stddev ms>", "/stddev_us", millis),
     Figure::new("dirtied pages/s>", "/kernel/dirtied_pages_per_second", rate),
+    Figure::new("memory us/s>", "/kernel/memory_stall_us_per_second", rate),
+    Figure::new("cache hits>", "/caches/cache_hit_ratio", percent),
     Figure::new("w_await ms>", "/kernel/w_await_ms", |ms| format!("{ms:.2}")),
     Figure::new("queue depth>", "/kernel/queue_depth", |depth| format!("{depth:.2}")),
     Figure::new("compacted MiB/s>", "/kernel/compaction_mb_per_second", |mb| {
@@ -341,6 +346,9 @@ fn published(rows: &[Found<'_>], parameters: &Parameters) -> Option<Part> {
     let share = parameters.hot_bytes() as f64 / parameters.limit_bytes? as f64;
     let (published, columns): (_, &[Figure]) = match parameters.kind {
         Kind::Merging => (&CASSANDRA_21134, &BESIDE_CASSANDRA),
+        Kind::Overwriting if parameters.load.hot_keys <= ROCKSDB_14743_COMMIT_HOT_KEYS => {
+            (&ROCKSDB_14743_COMMIT, &BESIDE_ROCKSDB)
+        }
         Kind::Overwriting if share < SMALL_HOT_SET => (&ROCKSDB_14743_SMALL, &BESIDE_ROCKSDB),
         Kind::Overwriting => (&ROCKSDB_14743_LARGE, &BESIDE_ROCKSDB),
     };

@@ -35,6 +35,8 @@ const MERGING: &str = "num_levels=2;disable_auto_compactions=true";
 const MERGING_RATES: [Option<u64>; 3] = [None, Some(128 << 20), Some(64 << 20)];
 /// The sizes of the hot set in RocksDB's published experiment, in keys.
 const ROCKSDB_14743_HOT_KEYS: [u64; 2] = [7_500, 100_000];
+/// The size of the hot set in the experiment of its commit message, in keys.
+pub(super) const ROCKSDB_14743_COMMIT_HOT_KEYS: u64 = 2_000;
 /// A database with fewer bytes of keys and values than this uses `TreeOptions::SMALL`. Its tables
 /// are smaller, so that a small database has about as many tables as a large one.
 const SMALL_DATABASE: u64 = 4 << 30;
@@ -273,7 +275,7 @@ impl Defaults {
                 ..published
             },
             Some(Preset::Rocksdb14743Commit) => Self {
-                hot: HotSet::Bytes(2000 * VALUE_BYTES as u64),
+                hot: HotSet::Bytes(ROCKSDB_14743_COMMIT_HOT_KEYS * VALUE_BYTES as u64),
                 readers: 4,
                 write_rate: WriteRate::BytesPerSecond(100 << 20),
                 duration: 180.0,

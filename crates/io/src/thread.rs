@@ -335,16 +335,27 @@ mod tests {
         assert!(background > normal, "{background} and {normal} ns");
     }
 
+    /// Returns the class of the calling thread's I/O priority, as a number of the kernel.
+    #[expect(unsafe_code, reason = "rustix has no wrapper for ioprio_get")]
+    fn io_class() -> libc::c_long {
+        // SAFETY: the call accesses no memory of this process.
+        let priority = unsafe { libc::syscall(libc::SYS_ioprio_get, 1, 0) };
+        assert!(priority >= 0, "{}", io::Error::last_os_error());
+        priority >> IO_CLASS_SHIFT
+    }
+
     #[test]
     fn priorities_are_lowered_for_one_thread() {
         let nice = || rustix::process::getpriority_process(None).unwrap_or(-1);
         let lowered = spawn("nice", move || {
             lower_cpu_priority();
             lower_io_priority();
-            nice()
+            (nice(), io_class())
         });
-        assert_eq!(lowered.unwrap().join().unwrap(), 19);
-        assert!(nice() < 19, "only the other thread's priority has changed");
+        let idle = 3;
+        assert_eq!(lowered.unwrap().join().unwrap(), (19, idle));
+        let of_this_thread = (nice(), io_class());
+        assert!(of_this_thread.0 < 19 && of_this_thread.1 != idle, "{of_this_thread:?}");
     }
 
     #[test]

@@ -428,6 +428,38 @@ fn a_stream_does_not_wait_for_workers_that_others_occupy() {
     stuck.close().unwrap();
 }
 
+/// As above, for reading: the reader's own thread makes the requests that no worker can begin.
+#[test]
+fn a_reader_does_not_wait_for_workers_that_others_occupy() {
+    let file = Arc::new(GatedFile::default());
+    let pool = BufferPool::new(1 << 20);
+    let workers = Arc::new(Workers::new("reader", 1).unwrap());
+    let begin = |file| {
+        let options = reader_options(8192, 2);
+        SequentialReader::new(file, 0..5 * 8192, options, &pool, Some(&workers)).unwrap()
+    };
+    let stuck = begin(Arc::clone(&file) as Arc<dyn ReadFile>);
+    file.wait_for(1);
+
+    let (storage, bytes) = (SimStorage::new(1), pattern(5 * 8192));
+    put(&storage, Path::new("/file"), &bytes);
+    let free = storage.open(Path::new("/file"), IoMode::Buffered, READ).unwrap();
+    let mut reader = begin(free);
+    for (at, part) in bytes.chunks(1000).enumerate() {
+        assert_eq!(reader.read(at as u64 * 1000, part.len()).unwrap(), part);
+    }
+
+    // A panic of its own thread inside a call is the error of the request.
+    let panicking = Arc::new(GatedFile::default());
+    panicking.panics.store(true, SeqCst);
+    panicking.let_through();
+    let error = begin(panicking).read(0, 100).unwrap_err();
+    assert!(error.to_string().contains("panic"), "{error}");
+
+    file.let_through();
+    drop(stuck);
+}
+
 /// Appends pieces of random length, flushes or syncs at random and checks the content of the file
 /// after each flush, and finally closes the stream.
 fn write_at_random(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {

@@ -17,10 +17,10 @@ pub(crate) struct CompactionScheduler {
     pub(super) context: Arc<Context>,
     pub(super) versions: Arc<Versions>,
     /// Threads that write the full buffers of compactions and ingestions. Flushes have their own,
-    /// so that no flush waits for a compaction or for a lock held by a low-priority thread. Gone
-    /// if background work is done inline, and after closing.
+    /// so that no flush waits for a compaction or for a lock held by a low-priority thread. The
+    /// environment has them while a database is open; none if background work is done inline.
     pub(super) writers: Weak<Workers>,
-    /// Threads that read compaction inputs ahead if the system has no asynchronous I/O. Gone as
+    /// Threads that read compaction inputs ahead if the system has no asynchronous I/O; as
     /// `writers`.
     pub(super) input_readers: Weak<Workers>,
     /// The sequence number of the oldest snapshot, as of the last time that the release of a

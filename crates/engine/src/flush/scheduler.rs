@@ -31,8 +31,8 @@ pub(crate) struct FlushScheduler {
     compactions: Arc<CompactionScheduler>,
     /// A pool of write buffers, which flushes use to write tables.
     pub(super) buffers: Mutex<BufferPool>,
-    /// Threads that write the full buffers of flushes. Gone if background work is done inline, and
-    /// after closing.
+    /// Threads that write the full buffers of flushes. The environment has them while a database is
+    /// open; none if background work is done inline.
     pub(super) writers: Weak<Workers>,
     pub(super) jobs: Jobs,
     /// Held while the list of existing logs is read and passed to the versions.

@@ -1,6 +1,7 @@
 //! Requests made by worker threads.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::request::{CompletedRead, ReadRequest};
@@ -27,9 +28,11 @@ struct RequestQueue {
 /// its read call.
 #[derive(Debug, Default)]
 struct State {
-    /// Requests that have not begun, by number. A job looks up its request here; if it is missing,
-    /// it has been cancelled and the job does nothing.
+    /// Requests that have not begun, by number.
     reserved: BTreeMap<u64, (ReadRequest, PooledBuffer)>,
+    /// Number of jobs that were given to the workers and have not begun: at least one for each
+    /// request in `reserved`. A job makes the first of them, if there is one.
+    due: usize,
     done: Vec<CompletedRead>,
     /// Number of requests inside their read call.
     running: usize,
@@ -42,23 +45,40 @@ impl ThreadRequests {
     }
 
     pub(super) fn submit(&self, request: ReadRequest, buffer: PooledBuffer) {
-        let number = request.number;
-        self.shared.state.lock().reserved.insert(number, (request, buffer));
-        let shared = Arc::clone(&self.shared);
-        self.workers.submit(move || RunningRequest::run(shared, number));
+        let mut state = self.shared.state.lock();
+        state.reserved.insert(request.number, (request, buffer));
+        if state.due < state.reserved.len() {
+            state.due += 1;
+            drop(state);
+            let shared = Arc::clone(&self.shared);
+            self.workers.submit(move || {
+                shared.state.lock().due -= 1;
+                RunningRequest::run_first(shared);
+            });
+        }
     }
 
     pub(super) fn ended(&self) -> Option<CompletedRead> {
         self.shared.state.lock().done.pop()
     }
 
+    /// Waits until a request ends. If no worker can begin one, the caller makes it: the workers may
+    /// be occupied by requests for another disk, which does not answer.
     pub(super) fn wait(&self) -> CompletedRead {
         let mut state = self.shared.state.lock();
         loop {
             if let Some(completed) = state.done.pop() {
                 return completed;
             }
-            state = self.shared.changed.wait(state);
+            if !state.reserved.is_empty() && self.workers.are_occupied() {
+                drop(state);
+                let shared = Arc::clone(&self.shared);
+                // A panic is the error of the request, as in a worker.
+                let _ = catch_unwind(AssertUnwindSafe(|| RunningRequest::run_first(shared)));
+                state = self.shared.state.lock();
+            } else {
+                state = self.shared.changed.wait(state);
+            }
         }
     }
 
@@ -94,9 +114,9 @@ struct RunningRequest {
 }
 
 impl RunningRequest {
-    fn run(shared: Arc<RequestQueue>, number: u64) {
+    fn run_first(shared: Arc<RequestQueue>) {
         let mut state = shared.state.lock();
-        let Some((request, buffer)) = state.reserved.remove(&number) else { return };
+        let Some((_, (request, buffer))) = state.reserved.pop_first() else { return };
         state.running += 1;
         drop(state);
         let mut running = Self { shared, request, buffer: Some(buffer), error: None };

@@ -13,9 +13,10 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// A thread pool that runs jobs in the order of submission. Several streams can share it.
 ///
-/// A reader occupies a thread for one read call at a time. A writer occupies a thread as long as it
-/// has buffers to write; while no thread is free, it writes in its own. So provide one thread for
-/// each writer, and for readers one thread for each request that should be in flight.
+/// A reader occupies a thread for one read call at a time, and a writer as long as it has buffers
+/// to write. So provide one thread for each writer, and for readers one thread for each request
+/// that should be in flight. While no thread is free, a reader or writer that must wait makes its
+/// calls itself: streams never wait for each other's calls.
 ///
 /// Dropping the pool completes the submitted jobs and joins the threads. Safe to use from any
 /// thread.

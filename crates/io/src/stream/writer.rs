@@ -116,15 +116,21 @@ impl PieceQueue {
         state.output.is_some() && !mem::replace(&mut state.is_drain_due, true)
     }
 
+    /// Drains the queue for [`Self::queue`].
+    fn drain_due(self: &Arc<Self>) {
+        self.state.lock().is_drain_due = false;
+        self.drain();
+    }
+
     /// Writes the queued pieces, unless another thread does.
     fn drain(self: &Arc<Self>) {
-        let output = {
-            let mut state = self.state.lock();
-            state.is_drain_due = false;
-            if state.queue.is_empty() { None } else { state.output.take() }
-        };
-        if let Some(output) = output {
-            Drain { shared: Arc::clone(self), output: Some(output) }.run();
+        let mut state = self.state.lock();
+        if state.queue.is_empty() {
+            return;
+        }
+        if let Some(taken) = TakenOutput::take(self, &mut state) {
+            drop(state);
+            taken.write_queued();
         }
     }
 }
@@ -134,13 +140,15 @@ impl PieceQueue {
 struct State {
     free: Vec<PooledBuffer>,
     queue: VecDeque<Piece>,
-    /// The file. It is `None` while a drain holds it.
+    /// The file; `None` while a thread makes calls on it.
     output: Option<Output>,
     failure: Option<Error>,
     /// Whether a drain is inside a call on the file.
     writing: bool,
     /// Whether a worker was told to drain the queue, and has not begun.
     is_drain_due: bool,
+    /// Whether the stream was dropped, so that nobody needs the file any more.
+    is_dropped: bool,
 }
 
 /// A buffer to be written to the file at `offset`.
@@ -295,6 +303,7 @@ impl SequentialWriter {
             failure: None,
             writing: false,
             is_drain_due: false,
+            is_dropped: false,
         };
         let shared = Arc::new(PieceQueue { state: Mutex::new(state), changed: Condvar::new() });
         Ok(Self {
@@ -483,9 +492,9 @@ impl SequentialWriter {
             match &self.workers {
                 Some(workers) => {
                     let shared = Arc::clone(&self.shared);
-                    workers.submit(move || shared.drain());
+                    workers.submit(move || shared.drain_due());
                 }
-                None => self.shared.drain(),
+                None => self.shared.drain_due(),
             }
         }
         self.give_way();
@@ -537,7 +546,12 @@ impl SequentialWriter {
     /// fails, the failure is latched.
     fn with_output(&self, call: impl FnOnce(&mut Output) -> Result<()>) -> Result<()> {
         let mut state = self.wait_until_written()?;
-        let answer = state.output.as_mut().map_or(Ok(()), call);
+        // A worker that was told to drain the queue must not wait for the call.
+        let Some(mut taken) = TakenOutput::take(&self.shared, &mut state) else { return Ok(()) };
+        drop(state);
+        let answer = taken.output.as_mut().map_or(Ok(()), call);
+        let mut state = self.shared.state.lock();
+        state.output = taken.output.take();
         if let Err(error) = &answer {
             state.failure = Some(error.duplicate());
         }
@@ -552,23 +566,31 @@ impl Drop for SequentialWriter {
         while state.writing {
             state = self.shared.changed.wait(state);
         }
-        // A drain may be about to end and still hold the shared state for a short time. Release the
-        // buffers and the file without waiting for the drain.
+        // A drain may be about to end and still hold the file for a short time. Release the buffers
+        // and the file without waiting for the drain.
+        state.is_dropped = true;
         state.free.clear();
         state.output = None;
     }
 }
 
-/// Writes the queued pieces until there are none. It holds the output, so there is at most one
-/// drain.
-struct Drain {
+/// The output of a stream, in the hands of the only thread that makes calls on it. If the thread
+/// panics, the output is put back, and the panic is the stream's failure.
+struct TakenOutput {
     shared: Arc<PieceQueue>,
-    /// `None` only inside drop.
+    /// `None` after it was put back.
     output: Option<Output>,
 }
 
-impl Drain {
-    fn run(mut self) {
+impl TakenOutput {
+    /// Takes the output, unless another thread has it.
+    fn take(shared: &Arc<PieceQueue>, state: &mut State) -> Option<Self> {
+        let output = state.output.take()?;
+        Some(Self { shared: Arc::clone(shared), output: Some(output) })
+    }
+
+    /// Writes the queued pieces until there are none.
+    fn write_queued(mut self) {
         while let Some(piece) = self.next() {
             let Some(output) = &mut self.output else { return };
             let answer = output.put(&piece);
@@ -594,7 +616,10 @@ impl Drain {
         let piece = state.queue.pop_front();
         state.writing = piece.is_some();
         if piece.is_none() {
-            state.output = self.output.take();
+            let output = self.output.take();
+            if !state.is_dropped {
+                state.output = output;
+            }
             drop(state);
             self.shared.changed.notify_all();
         }
@@ -602,17 +627,17 @@ impl Drain {
     }
 }
 
-impl Drop for Drain {
+impl Drop for TakenOutput {
     fn drop(&mut self) {
-        // `next` has already put the output back, unless writing panicked. After a panic, latch an
-        // error for the threads that wait for the output.
+        // The output was put back, unless a call on it panicked. Then latch an error for the thread
+        // that waits for the output.
         let Some(output) = self.output.take() else { return };
         let failure = Error::panicked(Operation::Write, output.file.path(), None);
         let mut state = self.shared.state.lock();
         state.failure = Some(failure);
         state.queue.clear();
         state.writing = false;
-        state.output = Some(output);
+        state.output = (!state.is_dropped).then_some(output);
         drop(state);
         self.shared.changed.notify_all();
     }

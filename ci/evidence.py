@@ -245,13 +245,21 @@ PARTS = [
     ),
     Part(
         "cassandra-more",
-        "Cassandra's experiment with compression, and with other sizes of writes",
+        "Cassandra's experiment with compression, low priority, and other sizes of writes",
         [
             Command(
                 "cassandra-compressed",
                 "tail --preset cassandra --slow-reads 200 --unlimited-only --limit 1G --duration 30 --runs 3 "
                 "--options compression=kLZ4Compression",
                 12,
+                [READS + MOMENTS, WORK, KERNEL, AROUND, CAUSES],
+            ),
+            Command(
+                "cassandra-low-priority",
+                "tail --preset cassandra --slow-reads 200 --unlimited-only --limit 1G --duration 30 --runs 3 "
+                "--configurations direct_compaction_read_write,no_compaction "
+                "--tailwater-options low_priority_compactions=true",
+                7,
                 [READS + MOMENTS, WORK, KERNEL, AROUND, CAUSES],
             ),
             buffers(256 << 10),

@@ -415,7 +415,7 @@ fn a_stream_does_not_wait_for_workers_that_others_occupy() {
     writer.close().unwrap();
     assert_eq!(get(&storage, path), bytes);
 
-    // A panic of its own thread inside a call is the stream's failure, as that of a worker.
+    // If its own thread panics inside a call, the stream fails, as after a worker's panic.
     let panicking = Arc::new(GatedFile::default());
     panicking.panics.store(true, SeqCst);
     panicking.let_through();

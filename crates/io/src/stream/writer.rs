@@ -147,7 +147,7 @@ struct State {
     writing: bool,
     /// Whether a worker was told to drain the queue, and has not begun.
     is_drain_due: bool,
-    /// Whether the stream was dropped, so that nobody needs the file any more.
+    /// Whether the stream was dropped: the thread that has the file then closes it.
     is_dropped: bool,
 }
 

@@ -118,8 +118,9 @@ impl Requests {
         }
     }
 
-    /// Waits until a request ends. At least one must be in flight.
-    pub(crate) fn wait(&mut self) -> CompletedRead {
+    /// Waits until a request ends. At least one must be in flight. The caller needs those with a
+    /// number up to `needed` before it can go on.
+    pub(crate) fn wait(&mut self, needed: u64) -> CompletedRead {
         let _waiting = sections::enter(Section::Device);
         match self {
             Self::Caller(waiting) => {
@@ -131,7 +132,7 @@ impl Requests {
                 };
                 request.complete(buffer)
             }
-            Self::Threads(threads) => threads.wait(),
+            Self::Threads(threads) => threads.wait(needed),
             Self::Ring(ring) => ring.wait(),
         }
     }

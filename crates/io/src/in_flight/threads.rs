@@ -51,7 +51,7 @@ impl ThreadRequests {
             state.due += 1;
             drop(state);
             let shared = Arc::clone(&self.shared);
-            self.workers.submit(move || {
+            self.workers.submit(self.stream(), move || {
                 shared.state.lock().due -= 1;
                 RunningRequest::run_first(shared);
             });
@@ -62,15 +62,17 @@ impl ThreadRequests {
         self.shared.state.lock().done.pop()
     }
 
-    /// Waits until a request ends. If no worker can begin one, the caller makes it: the workers may
-    /// be occupied by requests for another disk, which does not answer.
-    pub(super) fn wait(&self) -> CompletedRead {
+    /// Waits until a request ends. If no worker can begin one with a number up to `needed`, the
+    /// caller makes it: the workers may be occupied by requests for another disk, which does not
+    /// answer.
+    pub(super) fn wait(&self, needed: u64) -> CompletedRead {
         let mut state = self.shared.state.lock();
         loop {
             if let Some(completed) = state.done.pop() {
                 return completed;
             }
-            if !state.reserved.is_empty() && self.workers.are_occupied() {
+            let is_needed = state.reserved.first_key_value().is_some_and(|(it, _)| *it <= needed);
+            if is_needed && self.workers.are_occupied() {
                 drop(state);
                 let shared = Arc::clone(&self.shared);
                 // A panic is the error of the request, as in a worker.
@@ -88,6 +90,10 @@ impl ThreadRequests {
         let taken = std::mem::replace(&mut state.reserved, kept);
         taken.into_values().map(|(_, buffer)| buffer).collect()
     }
+
+    fn stream(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
+    }
 }
 
 impl Drop for ThreadRequests {
@@ -95,10 +101,19 @@ impl Drop for ThreadRequests {
         let _waiting = sections::enter(Section::Device);
         let mut state = self.shared.state.lock();
         state.closed = true;
-        state.reserved.clear();
         state.done.clear();
+        let cancelled = std::mem::take(&mut state.reserved);
+        drop(state);
+        // Without the lock, for which a worker may wait: this may close the file.
+        drop(cancelled);
+        let mut state = self.shared.state.lock();
         while state.running > 0 {
             state = self.shared.changed.wait(state);
+        }
+        let is_due = state.due > 0;
+        drop(state);
+        if is_due {
+            self.workers.withdraw(self.stream());
         }
     }
 }
@@ -148,5 +163,131 @@ impl Drop for RunningRequest {
         }
         drop(state);
         self.shared.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::thread::ThreadId;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::IoMode;
+    use crate::buffer::BufferPool;
+    use crate::purpose::Purpose;
+    use crate::storage::ReadFile;
+
+    const REQUEST: usize = 4096;
+
+    /// A file whose reads at offset 0 block until the test sends a message. Records which threads
+    /// read.
+    #[derive(Debug)]
+    struct RecordingFile {
+        first: Mutex<Receiver<()>>,
+        readers: Mutex<Vec<(u64, ThreadId)>>,
+    }
+
+    impl ReadFile for RecordingFile {
+        fn read_at(&self, buffer: &mut [u8], offset: u64, _: Purpose) -> crate::Result<usize> {
+            self.readers.lock().push((offset, std::thread::current().id()));
+            if offset == 0 {
+                let _ = self.first.lock().recv();
+            }
+            Ok(buffer.len())
+        }
+
+        fn length(&self) -> crate::Result<u64> {
+            Ok(u64::MAX)
+        }
+
+        fn path(&self) -> &Path {
+            Path::new("/recording")
+        }
+
+        fn mode(&self) -> IoMode {
+            IoMode::Buffered
+        }
+    }
+
+    struct Scene {
+        /// Dropped first, which ends the reads at offset 0.
+        first: Sender<()>,
+        workers: Arc<Workers>,
+        requests: ThreadRequests,
+        file: Arc<RecordingFile>,
+        pool: BufferPool,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let workers = Arc::new(Workers::new("reader", 1).unwrap());
+            let requests = ThreadRequests::new(&workers);
+            let (first, reads) = channel();
+            let file = RecordingFile { first: Mutex::new(reads), readers: Mutex::default() };
+            let pool = BufferPool::new(16 * REQUEST);
+            Self { first, workers, requests, file: Arc::new(file), pool }
+        }
+
+        fn submit_to(&self, requests: &ThreadRequests, number: u64) {
+            let request = ReadRequest {
+                number,
+                file: Arc::clone(&self.file) as Arc<dyn ReadFile>,
+                offset: number * REQUEST as u64,
+                length: REQUEST,
+                enough: REQUEST,
+                purpose: Purpose::Verification,
+                in_batch: false,
+                charged: None,
+            };
+            requests.submit(request, self.pool.try_acquire(REQUEST).unwrap());
+        }
+
+        /// Submits request 0, and waits until the worker is inside its call.
+        fn occupy(&self) {
+            self.submit_to(&self.requests, 0);
+            while self.file.readers.lock().is_empty() {
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// The caller would not get its chunk before its own call for a later one has ended.
+    #[test]
+    fn a_caller_makes_no_request_beyond_what_it_needs() {
+        let scene = Scene::new();
+        scene.occupy();
+        scene.submit_to(&scene.requests, 1);
+        assert!(scene.workers.are_occupied());
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Time for the caller to begin to wait; without it, the test may miss a failure.
+                std::thread::sleep(Duration::from_millis(50));
+                scene.first.send(()).unwrap();
+            });
+            let first = scene.requests.wait(0);
+            let readers = scene.file.readers.lock().clone();
+            let caller = std::thread::current().id();
+            assert!(readers.iter().all(|(_, thread)| *thread != caller), "{readers:?}");
+            assert_eq!(first.number + scene.requests.wait(u64::MAX).number, 1);
+        });
+    }
+
+    /// The jobs of queues that have ended piled up while the workers were occupied.
+    #[test]
+    fn a_queue_leaves_no_jobs_behind() {
+        let scene = Scene::new();
+        scene.occupy();
+        for _ in 0..3 {
+            let requests = ThreadRequests::new(&scene.workers);
+            (1..4).for_each(|number| scene.submit_to(&requests, number));
+            assert_eq!(scene.workers.waiting(), 3);
+            (1..4).for_each(|number| assert_eq!(requests.wait(u64::MAX).number, number));
+            drop(requests);
+            assert_eq!(scene.workers.waiting(), 0);
+        }
+        scene.first.send(()).unwrap();
+        assert_eq!(scene.requests.wait(0).number, 0);
     }
 }

@@ -309,7 +309,7 @@ impl Together<'_> {
                 self.first = FirstRead::Completed;
                 completed
             }
-            _ => self.requests.wait(),
+            _ => self.requests.wait(u64::MAX),
         };
         self.in_flight.end();
         if let Some(duration_ns) = self.first.completed() {

@@ -9,7 +9,11 @@ use std::sync::Arc;
 use crate::sync::{Condvar, Mutex};
 use crate::thread::{self, Thread};
 
-type Job = Box<dyn FnOnce() + Send>;
+/// A call to make for a stream.
+struct Job {
+    stream: usize,
+    run: Box<dyn FnOnce() + Send>,
+}
 
 /// A thread pool that runs jobs in the order of submission. Several streams can share it.
 ///
@@ -78,11 +82,24 @@ impl Workers {
         jobs.waiting.len() > jobs.idle
     }
 
-    /// Submits a job. The job must not wait for another job, which might never get a thread.
-    pub(crate) fn submit(&self, job: impl FnOnce() + Send + 'static) {
-        let job = Box::new(job);
+    /// Submits a job of `stream`, which is the address of what the stream shares with its jobs. The
+    /// job must not wait for another job, which might never get a thread.
+    pub(crate) fn submit(&self, stream: usize, job: impl FnOnce() + Send + 'static) {
+        let job = Job { stream, run: Box::new(job) };
         self.queue.jobs.lock().waiting.push_back(job);
         self.queue.changed.notify_one();
+    }
+
+    /// Drops the jobs of `stream` that have not begun. While all threads are occupied, the jobs of
+    /// streams that have ended would pile up.
+    pub(crate) fn withdraw(&self, stream: usize) {
+        self.queue.jobs.lock().waiting.retain(|job| job.stream != stream);
+    }
+
+    /// Returns the number of jobs that have not begun.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.jobs.lock().waiting.len()
     }
 }
 
@@ -91,7 +108,7 @@ impl Queue {
         while let Some(job) = self.next() {
             // Ignore a panic of the job and continue with the next one. The panic hook has already
             // reported it, and dropping the job notifies the stream that waits for it.
-            let _ = catch_unwind(AssertUnwindSafe(job));
+            let _ = catch_unwind(AssertUnwindSafe(job.run));
         }
     }
 
@@ -127,9 +144,16 @@ impl fmt::Debug for Workers {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use std::sync::mpsc::channel;
 
     use super::*;
+    use crate::buffer::BufferPool;
+    use crate::sim::SimStorage;
+    use crate::storage::{Create, Storage};
+    use crate::stream::{SequentialWriter, WriterOptions};
+    use crate::{IoMode, Purpose};
 
     /// Regression test: if one thread could not be started, the threads started before were joined
     /// although their queue was still open, so the join never returned.
@@ -150,12 +174,32 @@ mod tests {
         let workers = Workers::new("worker", 2).unwrap();
         for number in 0..100 {
             let done = Arc::clone(&done);
-            workers.submit(move || {
+            workers.submit(0, move || {
                 assert_ne!(number, 50, "on purpose");
                 done.fetch_add(1, Relaxed);
             });
         }
         drop(workers);
         assert_eq!(done.load(Relaxed), 99);
+    }
+    /// The jobs of writers that had ended piled up while the workers were occupied.
+    #[test]
+    fn a_writer_leaves_no_job_behind() {
+        let workers = Arc::new(Workers::new("worker", 1).unwrap());
+        let (ended, end) = channel();
+        workers.submit(0, move || end.recv().unwrap());
+        while workers.waiting() > 0 {
+            std::thread::yield_now();
+        }
+        let (storage, pool) = (SimStorage::new(1), BufferPool::new(1 << 20));
+        let purpose = Purpose::CompactionWrite;
+        let file = storage.create(Path::new("/f"), Create::New, IoMode::Buffered, purpose).unwrap();
+        let options = WriterOptions { depth: 1, buffer_bytes: 4096, ..WriterOptions::new(purpose) };
+        let mut writer = SequentialWriter::new(file, options, &pool, Some(&workers)).unwrap();
+        writer.append(&[1; 8192]).unwrap();
+        assert_eq!(workers.waiting(), 1);
+        writer.close().unwrap();
+        assert_eq!(workers.waiting(), 0);
+        ended.send(()).unwrap();
     }
 }

@@ -312,7 +312,7 @@ impl SequentialReader {
                 return chunk;
             }
             let began_ns = monotonic_ns();
-            let chunk = self.wait();
+            let chunk = self.wait(index);
             if !is_first && monotonic_ns() - began_ns >= WAITED_NS {
                 self.ahead = (self.ahead + 1).min(self.depth);
                 self.take_more_buffers();
@@ -356,9 +356,10 @@ impl SequentialReader {
         }
     }
 
-    /// Waits until a request ends. At least one must be in flight.
-    fn wait(&mut self) -> CompletedRead {
-        let chunk = self.requests.wait();
+    /// Waits until a request ends, and needs the chunks up to `index`. At least one must be in
+    /// flight.
+    fn wait(&mut self, index: u64) -> CompletedRead {
+        let chunk = self.requests.wait(index);
         self.under_way -= 1;
         self.count_ended(1);
         chunk
@@ -428,7 +429,7 @@ impl SequentialReader {
     fn settle(&mut self) {
         self.take_back(u64::MAX);
         while self.under_way > 0 {
-            let chunk = self.wait();
+            let chunk = self.wait(u64::MAX);
             self.free.push(chunk.buffer);
         }
         let arrived = std::mem::take(&mut self.ready).into_values().chain(self.current.take());

@@ -492,7 +492,7 @@ impl SequentialWriter {
             match &self.workers {
                 Some(workers) => {
                     let shared = Arc::clone(&self.shared);
-                    workers.submit(move || shared.drain_due());
+                    workers.submit(self.stream(), move || shared.drain_due());
                 }
                 None => self.shared.drain_due(),
             }
@@ -542,6 +542,11 @@ impl SequentialWriter {
         }
     }
 
+    /// Returns the identity of the stream for the workers.
+    fn stream(&self) -> usize {
+        Arc::as_ptr(&self.shared).addr()
+    }
+
     /// Waits until everything queued is written, and then makes a call on the file. If the call
     /// fails, the failure is latched.
     fn with_output(&self, call: impl FnOnce(&mut Output) -> Result<()>) -> Result<()> {
@@ -570,7 +575,14 @@ impl Drop for SequentialWriter {
         // and the file without waiting for the drain.
         state.is_dropped = true;
         state.free.clear();
-        state.output = None;
+        let output = state.output.take();
+        let is_drain_due = state.is_drain_due;
+        drop(state);
+        // Closed without the lock, for which a worker may wait.
+        drop(output);
+        if let Some(workers) = self.workers.as_ref().filter(|_| is_drain_due) {
+            workers.withdraw(self.stream());
+        }
     }
 }
 

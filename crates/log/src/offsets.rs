@@ -122,7 +122,8 @@ impl Offsets {
     /// first lowers the end and then calls [`Self::clamp`]. So either this call sees the lower end
     /// and fails, or `clamp` sees the stored offset.
     ///
-    /// With `incarnation`, does nothing if the partition has another incarnation.
+    /// With `incarnation`, the offset is that of a poll: does nothing if the partition has another
+    /// incarnation, and does not lower a stored offset.
     ///
     /// # Errors
     /// Invalid argument, if the offset is at or above the end.
@@ -140,7 +141,7 @@ impl Offsets {
         if incarnation.is_some_and(|incarnation| incarnation != current) {
             return Ok(Ticket::complete(Ok(())));
         }
-        let incarnation = current;
+        let (is_polled, incarnation) = (incarnation.is_some(), current);
         if offset >= end {
             return Err(Error::invalid(format!(
                 "offset {offset} is not below {end}, the end of {id}"
@@ -149,7 +150,9 @@ impl Offsets {
         if state.is_closed {
             return Ok(Ticket::complete(Err(Error::closed("the log"))));
         }
-        let ticket = state.set((id, incarnation, consumer), Some(offset), is_durable);
+        let key = (id, incarnation, consumer);
+        let stored = state.offsets.get(&key).copied().filter(|_| is_polled);
+        let ticket = state.set(key, stored.max(Some(offset)), is_durable);
         drop(state);
         self.changed.notify_one();
         Ok(ticket)

@@ -80,6 +80,7 @@ statuses! {
     INVALID_OPTION_VALUE = 4042, "InvalidOptionValue";
     INVALID_OFFSET = 4100, "InvalidOffset";
     CONSUMER_GROUP_ID_NOT_FOUND = 5000, "ConsumerGroupIdNotFound";
+    CONSUMER_GROUP_NAME_NOT_FOUND = 5003, "ConsumerGroupNameNotFound";
     CONSUMER_GROUP_NAME_ALREADY_EXISTS = 5004, "ConsumerGroupNameAlreadyExists";
     CANNOT_CREATE_CONSUMER_GROUP_INFO = 5007, "CannotCreateConsumerGroupInfo";
     CONSUMER_GROUP_MEMBER_NOT_FOUND = 5006, "ConsumerGroupMemberNotFound";

@@ -22,7 +22,8 @@ impl Log {
     /// Like [`Self::store_offset`], for the offset of a message that a poll returned from this
     /// incarnation of the partition ([`Polled::incarnation`](crate::Polled::incarnation)). If the
     /// partition was purged since, the offset means another message: nothing is stored, and the
-    /// ticket is complete.
+    /// ticket is complete. A higher offset that is stored already stays: messages that are read
+    /// again do not move the consumer back.
     ///
     /// # Errors
     /// The errors of [`Self::store_offset`].

@@ -206,11 +206,11 @@ impl Partition {
         reads: Reads,
     ) -> Result<Option<Polled>> {
         let end = snapshot.progress.visible_end();
-        let partition_last_offset = end.checked_sub(1).filter(|_| end > snapshot.start_offset);
+        let partition_last_offset = end.checked_sub(1);
         let incarnation = snapshot.incarnation;
         let nothing =
             Polled { incarnation, partition_last_offset, first_offset: end, ..Polled::default() };
-        if partition_last_offset.is_none() || count == 0 {
+        if end <= snapshot.start_offset || count == 0 {
             return Ok(Some(nothing));
         }
         let offset = match strategy {

@@ -92,7 +92,8 @@ impl AsRef<[u8]> for Piece {
 pub struct Polled {
     /// Incarnation of the partition that the messages belong to.
     pub incarnation: u64,
-    /// Offset of the partition's last readable message; `None` if there is none.
+    /// Offset of the partition's last readable message, even if that has been deleted since; `None`
+    /// if there was none.
     pub partition_last_offset: Option<u64>,
     /// Offset of the first message returned.
     pub first_offset: u64,

@@ -98,6 +98,28 @@ fn an_offset_polled_before_a_purge_is_not_stored_after_it() {
     assert_eq!(store(&polled), Some(1));
 }
 
+/// Messages that are read again do not move the consumer back; only a store without a poll does.
+#[test]
+fn a_polled_offset_is_not_stored_below_a_stored_one() {
+    let machine = Machine::new(1, false);
+    let log = machine.open();
+    log.create_stream(Some(0), "stream").expect("a stream");
+    let (topic, partition) = create_topic(&log);
+    let (id, consumer) = (topic.partition(0), Consumer::Single(1));
+    append(&log, &partition, 0..9);
+    let incarnation = partition.stats().incarnation;
+    let stored = |ticket: tailwater_log::Result<tailwater_log::Ticket>| {
+        log.run_pending();
+        ticket.expect("no error").wait().expect("no error");
+        log.offset(id, consumer).expect("the partition exists")
+    };
+    let store_polled = |offset| log.store_polled_offset(id, incarnation, consumer, offset);
+    assert_eq!(stored(store_polled(5)), Some(5));
+    assert_eq!(stored(store_polled(2)), Some(5));
+    assert_eq!(stored(log.store_offset(id, consumer, 1)), Some(1));
+    assert_eq!(stored(store_polled(2)), Some(2));
+}
+
 /// Regression test: a poll by timestamp returned old messages, if all messages were older than the
 /// timestamp and the memory of the partition's first chunk had been given to another partition.
 #[test]

@@ -8,6 +8,7 @@ use iggy_binary_protocol::requests::consumer_offsets::{
 use iggy_binary_protocol::responses::consumer_offsets::ConsumerOffsetResponse;
 use iggy_binary_protocol::{
     AckLevel, KIND_CONSUMER, KIND_CONSUMER_GROUP, WireConsumer, WireDecode, WireEncode,
+    WireIdentifier,
 };
 use tailwater_log::{Consumer, ErrorKind, PartitionId, Ticket, TopicId};
 
@@ -35,6 +36,14 @@ pub(super) fn get(state: &State, request: &Request<'_>) -> Outcome {
     Ok(response.to_bytes().to_vec())
 }
 
+/// Returns the consumer or group whose offset a request changes.
+fn existing(state: &State, topic: TopicId, named: &WireConsumer) -> Result<Consumer, Status> {
+    consumer(state, topic, named)?.ok_or(match named.id {
+        WireIdentifier::Numeric(_) => Status::CONSUMER_GROUP_ID_NOT_FOUND,
+        WireIdentifier::String(_) => Status::CONSUMER_GROUP_NAME_NOT_FOUND,
+    })
+}
+
 /// Returns the consumer or group that a request names; `None` for a group that does not exist.
 fn consumer(
     state: &State,
@@ -53,7 +62,7 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     let store = StoreConsumerOffsetRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &store.stream_id, &store.topic_id)?;
     state.users.authorize(request.user, Action::StoreOffset(topic))?;
-    let consumer = consumer(state, topic, &store.consumer)?.ok_or(Status::RESOURCE_NOT_FOUND)?;
+    let consumer = existing(state, topic, &store.consumer)?;
     let id = topic.partition(store.partition_id.unwrap_or(0));
     let keep = || keep(state, id, consumer, store.offset, None);
     let ticket = match consumer {
@@ -76,9 +85,10 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     Ok(Vec::new())
 }
 
-/// Stores a consumer's offset. With `incarnation`, stores it only if the partition still has this
-/// incarnation. The returned ticket completes when the offset survives a crash of
-/// the process or, if the topic requires durable offsets, a power cut.
+/// Stores a consumer's offset. With `incarnation`, the offset is that of a poll: stores it only if
+/// the partition still has this incarnation, and no higher offset is stored. The returned ticket
+/// completes when the offset survives a crash of the process or, if the topic requires durable
+/// offsets, a power cut.
 pub(super) fn keep(
     state: &State,
     id: PartitionId,
@@ -105,7 +115,7 @@ pub(super) async fn delete(state: &Arc<State>, request: &Request<'_>) -> Outcome
     let delete = DeleteConsumerOffsetRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
     state.users.authorize(request.user, Action::DeleteOffset(topic))?;
-    let consumer = consumer(state, topic, &delete.consumer)?.ok_or(Status::RESOURCE_NOT_FOUND)?;
+    let consumer = existing(state, topic, &delete.consumer)?;
     let id = topic.partition(delete.partition_id.unwrap_or(0));
     state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
     let forget = || {

@@ -77,8 +77,9 @@ fn changed(state: &State, id: TopicId) {
 /// consumer or group with a stored offset has not yet read all of its messages.
 pub(super) fn delete_segments(state: &State, request: &Request<'_>) -> Outcome {
     let delete = DeleteSegmentsRequest::decode_from(request.body)?;
-    let id = resolve::partition(state, &delete.stream_id, &delete.topic_id, delete.partition_id)?;
-    state.users.authorize(request.user, Action::DeleteSegments(id.topic()))?;
+    let topic = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
+    state.users.authorize(request.user, Action::DeleteSegments(topic))?;
+    let id = topic.partition(delete.partition_id);
     let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
     let offsets = state.log.offsets(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
     // A stored offset is the offset of the last processed message. The next offset to read is one

@@ -37,6 +37,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::time::{Instant as Deadline, sleep, sleep_until, timeout, timeout_at};
 use tracing::{debug, warn};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::command::{self, Body, Content};
 use crate::in_flight::{InFlight, PATIENCE, Progress, Reservation, UNCOUNTED_BYTES};
@@ -334,6 +335,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         body: Bytes,
         reservation: Option<&Reservation>,
     ) -> Result<Answer, End> {
+        if head.checksum != 0 && head.checksum != u128::from(xxh3_64(&body)) {
+            return Ok(Answer::Reply(Err(Status::INVALID_FORMAT)));
+        }
         if head.operation == Operation::Register {
             return self.log_in(head, &body).await;
         }

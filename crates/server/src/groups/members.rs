@@ -264,6 +264,13 @@ impl Members {
         }
     }
 
+    /// Records the offset up to which the owner of a partition committed what it polled. An earlier
+    /// commit of a higher offset stays.
+    pub(super) fn committed_polled(&mut self, id: u32, offset: u64) {
+        let earlier = self.partitions.get(&id).and_then(|partition| partition.committed);
+        self.committed(id, earlier.max(Some(offset)));
+    }
+
     /// Completes the handovers of partitions to new owners, if they began at least `timeout` ago.
     pub(super) fn expire(&mut self, now: Instant, timeout: Duration) {
         self.complete_handovers(|handover, _| now.duration_since(handover.since) >= timeout);

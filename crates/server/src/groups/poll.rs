@@ -54,7 +54,7 @@ impl Poll {
         }
         let stored = store();
         if stored.is_ok() {
-            members.committed(self.begun.partition, Some(last_offset));
+            members.committed_polled(self.begun.partition, last_offset);
         }
         members.end_poll(self.begun, Some(last_offset));
         stored

@@ -284,14 +284,14 @@ fn names_and_passwords_have_length_limits() {
         let changed = fixture.change_password("iggy", "iggy", &password);
         assert_eq!(changed, Err(Status::INVALID_PASSWORD));
     }
-    for name in ["xx".to_owned(), long(31)] {
+    for name in [String::new(), long(256)] {
         let created = fixture.users.create_token(&fixture.log, ROOT, &name, None);
         assert_eq!(created, Err(Status::INVALID_PERSONAL_ACCESS_TOKEN_NAME));
     }
     assert_eq!(fixture.create("xxx", "xxx"), Ok(1));
     assert_eq!(fixture.create(&long(50), &long(100)), Ok(2));
     assert_eq!(fixture.login(&long(50), &long(100)), Ok(2));
-    for name in [long(3), long(30)] {
+    for name in [long(1), long(255)] {
         fixture.users.create_token(&fixture.log, ROOT, &name, None).unwrap();
     }
 }

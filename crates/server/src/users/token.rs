@@ -13,8 +13,8 @@ use tailwater_log::Log;
 use super::{Token, Users, hex, no_random};
 use crate::status::Status;
 
-/// Range of the length of a token's name, in bytes.
-const NAME_BYTES: RangeInclusive<usize> = 3..=30;
+/// Range of the length of a token's name, in bytes: that of names in the protocol.
+const NAME_BYTES: RangeInclusive<usize> = 1..=255;
 /// Number of random bytes of a token.
 const SECRET_BYTES: usize = 32;
 

@@ -16,6 +16,7 @@ use iggy_binary_protocol::{
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::common::{Scene, create_topic, poll};
 
@@ -275,6 +276,22 @@ async fn requests_without_a_session() {
     let sent = second.call(Operation::SendMessages, 2, &one_message(b"z")).await;
     assert_eq!((sent.command, sent.status), (Command::Eviction as u8, 1));
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["y"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_that_contradict_their_checksum_are_refused() {
+    let scene = Scene::new().await;
+    let mut raw = Raw::connect(&scene, 47).await;
+    raw.login().await;
+    let ping = raw.frame(Operation::NonReplicated, 0, 1, b"body");
+    let at = std::mem::offset_of!(RequestHeader, request_checksum);
+    let right = u128::from(xxh3_64(b"body"));
+    for (checksum, status) in [(right, 0), (right ^ 1, 4), (0, 0)] {
+        let mut stamped = ping.clone();
+        stamped[at..at + 16].copy_from_slice(&checksum.to_le_bytes());
+        raw.stream.write_all(&stamped).await.expect("a write");
+        assert_eq!(raw.answer().await.status, status, "{checksum}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -39,11 +39,14 @@ entry! {
 }
 
 entry! {
+    /// As in RocksDB, null keeps the block cache.
     fn rocksdb_block_based_options_set_block_cache(
         options: &mut rocksdb_block_based_table_options_t,
         block_cache: maybe rocksdb_cache_t,
     ) {
-        options.block_cache = block_cache.map(|cache| Arc::clone(&cache.cache));
+        if let Some(cache) = block_cache {
+            options.block_cache = Some(Arc::clone(&cache.cache));
+        }
         Ok(())
     }
 }

@@ -135,8 +135,9 @@ entry! {
 }
 
 entry! {
+    /// As in RocksDB, the capacity is 0 until it is set.
     fn rocksdb_lru_cache_options_create() -> *mut rocksdb_lru_cache_options_t {
-        Ok(give(rocksdb_lru_cache_options_t { capacity: 32 << 20 }))
+        Ok(give(rocksdb_lru_cache_options_t { capacity: 0 }))
     }
 }
 

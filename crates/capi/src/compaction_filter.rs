@@ -24,9 +24,10 @@ type Filter = unsafe extern "C-unwind" fn(
     *mut c_uchar,
 ) -> c_uchar;
 
-/// A compaction filter of the program, which stays the owner: options and databases share it.
+/// A compaction filter of the program, which stays the owner. Options refer to it, and databases
+/// share it while they are open.
 pub(crate) struct rocksdb_compactionfilter_t {
-    pub(crate) filter: CompactionFilter,
+    pub(crate) filter: Arc<CompactionFilter>,
 }
 
 struct UserFilter {
@@ -99,7 +100,7 @@ entry! {
         let state = State::new(state, destructor);
         let name = state.name(name);
         let filter = CompactionFilter::Custom(Arc::new(UserFilter { state, filter, name }));
-        Ok(give(rocksdb_compactionfilter_t { filter }))
+        Ok(give(rocksdb_compactionfilter_t { filter: Arc::new(filter) }))
     }
 }
 

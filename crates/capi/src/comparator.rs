@@ -13,9 +13,10 @@ use crate::marks::Marks;
 type Compare =
     unsafe extern "C-unwind" fn(*mut c_void, *const c_char, usize, *const c_char, usize) -> c_int;
 
-/// A comparator of the program, which stays the owner: options and databases share it.
+/// A comparator of the program, which stays the owner. Options refer to it, and databases share it
+/// while they are open.
 pub(crate) struct rocksdb_comparator_t {
-    pub(crate) comparator: Comparator,
+    pub(crate) comparator: Arc<Comparator>,
     pub(crate) marks: Marks,
 }
 
@@ -42,7 +43,7 @@ entry! {
         let compare = unsafe { mem::transmute::<Compare, ForeignCompare>(compare) };
         let pointer = state.pointer();
         let comparator = Arc::new(ForeignComparator::new(name, compare, pointer, state));
-        let comparator = Comparator::Foreign(comparator);
+        let comparator = Arc::new(Comparator::Foreign(comparator));
         Ok(give(rocksdb_comparator_t { comparator, marks: Marks::default() }))
     }
 }

@@ -69,11 +69,10 @@ entry! {
 }
 
 entry! {
+    /// Always waits.
     fn rocksdb_cancel_all_background_work(db: shared rocksdb_t, wait: c_uchar) {
         let _ = wait;
-        // The end of the background work is the end of writes, as in RocksDB.
-        db.db.close()?;
-        Ok(())
+        Ok(db.db.cancel_background_work()?)
     }
 }
 

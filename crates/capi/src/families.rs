@@ -3,7 +3,7 @@
 use std::ffi::{CStr, c_char, c_int};
 
 use tailwater::options::ColumnFamilyOptions;
-use tailwater::{ColumnFamily, OpenOptions};
+use tailwater::{ColumnFamily, FamilyObjects};
 
 use crate::boundary::{Failure, Outcome, copy_bytes, copy_list, entry, give, release, texts};
 use crate::database::rocksdb_t;
@@ -23,16 +23,16 @@ pub(crate) fn family_name(name: &CStr) -> Outcome<&str> {
     })
 }
 
-/// Checks the options of new column families, and makes their objects known to the database.
-fn prepare(db: &rocksdb_t, options: &rocksdb_options_t) -> Outcome<ColumnFamilyOptions> {
+/// Checks the options of new column families, and returns them with their objects.
+fn prepare(
+    db: &rocksdb_t,
+    options: &rocksdb_options_t,
+) -> Outcome<(ColumnFamilyOptions, FamilyObjects)> {
     db.ready()?;
     options.marks.check(db)?;
-    let mut objects = OpenOptions::default();
-    options.add_to(&mut objects, None);
-    db.db.add_objects(&objects)?;
     let mut family = options.family.clone();
     environment::apply_to_family(&mut family)?;
-    Ok(family)
+    Ok((family, options.objects()?))
 }
 
 entry! {
@@ -42,9 +42,9 @@ entry! {
         column_family_name: text,
         errptr,
     ) -> *mut rocksdb_column_family_handle_t {
-        let name = family_name(column_family_name)?;
-        let options = prepare(db, column_family_options)?;
-        let family = db.db.create_cf(name, &options)?;
+        let (mut created, outcome) = create(db, column_family_options, &[column_family_name]);
+        outcome?;
+        let family = created.pop().ok_or_else(|| Failure::invalid("no column family"))?;
         Ok(give(rocksdb_column_family_handle_t { family }))
     }
 }
@@ -57,13 +57,13 @@ fn create(
 ) -> (Vec<ColumnFamily>, Outcome<()>) {
     let names: Outcome<Vec<&str>> = names.iter().map(|name| family_name(name)).collect();
     let prepared = names.and_then(|names| Ok((names, prepare(db, options)?)));
-    let (names, options) = match prepared {
+    let (names, (options, objects)) = match prepared {
         Ok(prepared) => prepared,
         Err(failure) => return (Vec::new(), Err(failure)),
     };
     let families: Vec<(&str, &ColumnFamilyOptions)> =
         names.into_iter().map(|name| (name, &options)).collect();
-    match db.db.create_cfs(&families) {
+    match db.db.create_cfs_with_objects(&families, &objects) {
         Ok(created) => (created, Ok(())),
         Err(error) => (error.created, Err(error.error.into())),
     }

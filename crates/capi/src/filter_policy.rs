@@ -33,7 +33,8 @@ entry! {
     fn rocksdb_filterpolicy_create_ribbon(
         bloom_equivalent_bits_per_key: f64,
     ) -> *mut rocksdb_filterpolicy_t {
-        Ok(give(ribbon(bloom_equivalent_bits_per_key, 0)))
+        // -1: no level gets Bloom filters.
+        Ok(give(ribbon(bloom_equivalent_bits_per_key, -1)))
     }
 }
 

@@ -49,10 +49,16 @@ entry! {
         column_family_names.set(std::ptr::null_mut());
         column_family_options.set(std::ptr::null_mut());
         env.map_or(Ok(()), |env| env.marks.refusal())?;
-        let loaded = OpenOptions::load(path(db_path)).map_err(|error| match error.kind() {
+        let not_found = |error: tailwater::Error| match error.kind() {
             ErrorKind::NotFound => Failure::from(error).with_class(Class::NotFound),
             _ => error.into(),
-        })?;
+        };
+        let loaded = OpenOptions::load(path(db_path)).map_err(not_found)?;
+        let files = loaded.storage().list(path(db_path)).map_err(|error| not_found(error.into()))?;
+        if !files.iter().any(|file| file.name.starts_with("OPTIONS-")) {
+            let message = format!("no OPTIONS file in {}", path(db_path).display());
+            return Err(Failure::new(Class::NotFound, message));
+        }
         let mut names = Vec::new();
         let mut families = Vec::new();
         for name in loaded.column_families() {

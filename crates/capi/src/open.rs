@@ -38,9 +38,9 @@ fn open(
         return Err(Failure::invalid("Default column family not specified"));
     }
     let mut open = OpenOptions::default();
-    options.add_to(&mut open, None);
+    options.add_database(&mut open);
     for (name, family) in families {
-        family.add_to(&mut open, Some(name));
+        family.add_family(&mut open, name)?;
     }
     let changes = environment::apply(&mut open)?;
     let db = match access {
@@ -267,7 +267,7 @@ entry! {
     fn rocksdb_destroy_db(options: &rocksdb_options_t, name: text, errptr) {
         options.marks.refusal()?;
         let mut open = OpenOptions::default();
-        options.add_to(&mut open, None);
+        options.add_database(&mut open);
         let directory = path(name);
         match Db::destroy(directory, &open) {
             // Without this file there is no database, although another one may have tables here.

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::ffi::{c_int, c_uchar};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tailwater::options::{
     self, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, DbPath,
     FifoCompactionOptions, ObjectName, UniversalCompactionOptions,
 };
 use tailwater::{
-    BlockCache, CompactionFilter, Comparator, MergeOperator, OpenOptions, PrefixExtractor,
-    RateLimiter, SstFileManager, Statistics, WriteBufferManager,
+    BlockCache, CompactionFilter, Comparator, FamilyObjects, MergeOperator, OpenOptions,
+    PrefixExtractor, RateLimiter, SstFileManager, Statistics, WriteBufferManager,
 };
 
 use crate::block_based_options::rocksdb_block_based_table_options_t;
@@ -39,10 +39,11 @@ pub(crate) struct rocksdb_options_t {
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// The level of statistics, which has no effect.
     pub(crate) statistics_level: c_int,
-    pub(crate) comparator: Option<Comparator>,
+    /// Belongs to the program, as the compaction filter does.
+    pub(crate) comparator: Option<Weak<Comparator>>,
+    pub(crate) compaction_filter: Option<Weak<CompactionFilter>>,
     pub(crate) merge_operator: Option<MergeOperator>,
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
-    pub(crate) compaction_filter: Option<CompactionFilter>,
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
     pub(crate) write_buffer_manager: Option<Arc<WriteBufferManager>>,
     pub(crate) sst_file_manager: Option<Arc<SstFileManager>>,
@@ -58,58 +59,76 @@ impl Marked for rocksdb_options_t {
 }
 
 impl rocksdb_options_t {
-    /// Adds these options to those of an open call: with a name, as the options of this column
-    /// family; without, as those of the database.
-    pub(crate) fn add_to(&self, open: &mut OpenOptions, family: Option<&str>) {
-        match family {
-            Some(name) => {
-                open.set_column_family(name, self.family.clone());
-            }
-            None => {
-                open.set_database(self.database.clone());
-                if let Some(statistics) = &self.statistics {
-                    open.set_statistics(Arc::clone(statistics));
-                }
-                if let Some(cache) = &self.row_cache {
-                    open.set_row_cache(Arc::clone(cache));
-                }
-                if let Some(rate_limiter) = &self.rate_limiter {
-                    open.set_rate_limiter(Arc::clone(rate_limiter));
-                }
-                if let Some(manager) = &self.write_buffer_manager {
-                    open.set_write_buffer_manager(Arc::clone(manager));
-                }
-                if let Some(manager) = &self.sst_file_manager {
-                    open.set_sst_file_manager(Arc::clone(manager));
-                }
-            }
+    /// Adds the options of the database to those of an open call.
+    pub(crate) fn add_database(&self, open: &mut OpenOptions) {
+        open.set_database(self.database.clone());
+        if let Some(statistics) = &self.statistics {
+            open.set_statistics(Arc::clone(statistics));
         }
-        if let Some(comparator) = &self.comparator {
-            open.add_comparator(comparator.clone());
+        if let Some(cache) = &self.row_cache {
+            open.set_row_cache(Arc::clone(cache));
         }
-        if let Some(operator) = &self.merge_operator {
-            open.add_merge_operator(operator.clone());
+        if let Some(rate_limiter) = &self.rate_limiter {
+            open.set_rate_limiter(Arc::clone(rate_limiter));
         }
-        if let Some(extractor) = &self.prefix_extractor {
-            open.add_prefix_extractor(extractor.clone());
+        if let Some(manager) = &self.write_buffer_manager {
+            open.set_write_buffer_manager(Arc::clone(manager));
         }
-        if let Some(filter) = &self.compaction_filter {
-            open.add_compaction_filter(filter.clone());
-        }
-        if let Some(cache) = &self.block_cache {
-            open.set_block_cache(Arc::clone(cache));
+        if let Some(manager) = &self.sst_file_manager {
+            open.set_sst_file_manager(Arc::clone(manager));
         }
     }
 
-    pub(crate) fn set_comparator(&mut self, comparator: Comparator) {
-        self.family.comparator = ObjectName::new(comparator.name());
-        self.comparator = Some(comparator);
+    /// Adds the options and objects of the column family `name` to those of an open call.
+    pub(crate) fn add_family(&self, open: &mut OpenOptions, name: &str) -> Outcome<()> {
+        open.set_column_family(name, self.family.clone());
+        open.set_family_objects(name, self.objects()?);
+        Ok(())
+    }
+
+    /// Returns the objects of a column family with these options.
+    pub(crate) fn objects(&self) -> Outcome<FamilyObjects> {
+        let mut objects =
+            FamilyObjects { block_cache: self.block_cache.clone(), ..FamilyObjects::default() };
+        if let Some(comparator) = &self.comparator {
+            let comparator = lent(comparator, "comparator")?;
+            check_name("comparator", comparator.name())?;
+            objects.comparator = Some(Comparator::clone(&comparator));
+        }
+        if let Some(operator) = &self.merge_operator {
+            check_name("merge operator", operator.name())?;
+            objects.merge_operator = Some(operator.clone());
+        }
+        if let Some(extractor) = &self.prefix_extractor {
+            check_name("slice transform", &extractor.name())?;
+            objects.prefix_extractor = Some(extractor.clone());
+        }
+        if let Some(filter) = &self.compaction_filter {
+            let filter = lent(filter, "compaction filter")?;
+            check_name("compaction filter", filter.name())?;
+            objects.compaction_filter = Some(CompactionFilter::clone(&filter));
+        }
+        Ok(objects)
     }
 
     pub(crate) fn set_merge_operator(&mut self, operator: MergeOperator) {
         self.family.merge_operator = ObjectName::new(operator.name());
         self.merge_operator = Some(operator);
     }
+}
+
+/// Returns an object that belongs to the program.
+fn lent<T>(object: &Weak<T>, kind: &str) -> Outcome<Arc<T>> {
+    object.upgrade().ok_or_else(|| Failure::invalid(format!("the {kind} was destroyed")))
+}
+
+/// Refuses a name that options cannot hold: they would name another object, or none.
+fn check_name(kind: &str, name: &str) -> Outcome<()> {
+    if ObjectName::new(name).id() == Some(name) {
+        return Ok(());
+    }
+    let rule = "it must not be empty, 'nullptr' or in braces, and must not contain '='";
+    Err(Failure::invalid(format!("the name '{name}' of a {kind}: {rule}")))
 }
 
 entry! {
@@ -140,9 +159,11 @@ entry! {
         if let Some(comparator) = comparator {
             opt.marks.add(&comparator.marks);
         }
-        let comparator =
-            comparator.map_or(Comparator::Bytewise, |comparator| comparator.comparator.clone());
-        opt.set_comparator(comparator);
+        opt.family.comparator = match comparator {
+            Some(it) => ObjectName::new(it.comparator.name()),
+            None => ObjectName::new(Comparator::Bytewise.name()),
+        };
+        opt.comparator = comparator.map(|it| Arc::downgrade(&it.comparator));
         Ok(())
     }
 }
@@ -196,21 +217,22 @@ entry! {
         opt: &mut rocksdb_options_t,
         filter: maybe rocksdb_compactionfilter_t,
     ) {
-        opt.compaction_filter = filter.map(|filter| filter.filter.clone());
-        opt.family.compaction_filter = match &opt.compaction_filter {
-            Some(filter) => ObjectName::new(filter.name()),
-            None => ObjectName::default(),
-        };
+        opt.compaction_filter = filter.map(|it| Arc::downgrade(&it.filter));
+        opt.family.compaction_filter =
+            filter.map_or_else(ObjectName::default, |it| ObjectName::new(it.filter.name()));
         Ok(())
     }
 }
 
 entry! {
+    /// As in RocksDB, null keeps the rate limiter.
     fn rocksdb_options_set_ratelimiter(
         opt: &mut rocksdb_options_t,
         limiter: maybe rocksdb_ratelimiter_t,
     ) {
-        opt.rate_limiter = limiter.map(|limiter| Arc::clone(&limiter.limiter));
+        if let Some(limiter) = limiter {
+            opt.rate_limiter = Some(Arc::clone(&limiter.limiter));
+        }
         Ok(())
     }
 }

@@ -150,10 +150,15 @@ entry! {
     }
 }
 
+/// Returns the options of a call; null means the default options.
+fn options_of(options: Option<&rocksdb_size_approximation_options_t>) -> SizeOptions {
+    options.map_or_else(SizeOptions::default, |options| options.options)
+}
+
 entry! {
     fn rocksdb_approximate_sizes_with_options(
         db: shared rocksdb_t,
-        options: &rocksdb_size_approximation_options_t,
+        options: maybe_const rocksdb_size_approximation_options_t,
         num_ranges: c_int,
         range_start_key: *const *const c_char,
         range_start_key_len: *const usize,
@@ -169,7 +174,7 @@ entry! {
             sizes,
         };
         // SAFETY: the caller passes arrays of this length.
-        unsafe { ranges.measure(db, db.db.default_cf(), &options.options) }
+        unsafe { ranges.measure(db, db.db.default_cf(), &options_of(options)) }
     }
 }
 
@@ -177,7 +182,7 @@ entry! {
     fn rocksdb_approximate_sizes_cf_with_options(
         db: shared rocksdb_t,
         column_family: shared rocksdb_column_family_handle_t,
-        options: &rocksdb_size_approximation_options_t,
+        options: maybe_const rocksdb_size_approximation_options_t,
         num_ranges: c_int,
         range_start_key: *const *const c_char,
         range_start_key_len: *const usize,
@@ -193,6 +198,6 @@ entry! {
             sizes,
         };
         // SAFETY: the caller passes arrays of this length.
-        unsafe { ranges.measure(db, &column_family.family, &options.options) }
+        unsafe { ranges.measure(db, &column_family.family, &options_of(options)) }
     }
 }

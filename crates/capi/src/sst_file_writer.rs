@@ -18,21 +18,18 @@ pub(crate) struct rocksdb_sstfilewriter_t {
 }
 
 impl rocksdb_sstfilewriter_t {
-    fn new(options: &rocksdb_options_t, comparator: Option<&rocksdb_comparator_t>) -> Self {
-        let mut options = options.clone();
-        if let Some(comparator) = comparator {
-            options.marks.add(&comparator.marks);
-            options.set_comparator(comparator.comparator.clone());
-        }
-        Self { options, writer: None, finished_size: 0 }
+    fn new(options: &rocksdb_options_t) -> Self {
+        Self { options: options.clone(), writer: None, finished_size: 0 }
     }
 
     fn open(&mut self, name: &CStr) -> Outcome<()> {
         self.options.marks.refusal()?;
         let mut open = OpenOptions::default();
-        self.options.add_to(&mut open, None);
-        self.options.add_to(&mut open, Some("default"));
+        self.options.add_database(&mut open);
+        self.options.add_family(&mut open, "default")?;
         let mut writer = SstFileWriter::new(&open, "default")?;
+        // Removes an unfinished table, which may be at the same path.
+        self.writer = None;
         writer.open(path(name))?;
         self.writer = Some(writer);
         self.finished_size = 0;
@@ -50,18 +47,19 @@ entry! {
         io_options: &rocksdb_options_t,
     ) -> *mut rocksdb_sstfilewriter_t {
         let _ = env;
-        Ok(give(rocksdb_sstfilewriter_t::new(io_options, None)))
+        Ok(give(rocksdb_sstfilewriter_t::new(io_options)))
     }
 }
 
 entry! {
+    /// As in RocksDB, the comparator is that of the options.
     fn rocksdb_sstfilewriter_create_with_comparator(
         env: maybe_const rocksdb_envoptions_t,
         io_options: &rocksdb_options_t,
         comparator: maybe_const rocksdb_comparator_t,
     ) -> *mut rocksdb_sstfilewriter_t {
-        let _ = env;
-        Ok(give(rocksdb_sstfilewriter_t::new(io_options, comparator)))
+        let _ = (env, comparator);
+        Ok(give(rocksdb_sstfilewriter_t::new(io_options)))
     }
 }
 

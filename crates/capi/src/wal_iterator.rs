@@ -44,9 +44,9 @@ impl rocksdb_wal_iterator_t {
             Some(Ok(batch)) => self.current = Some(batch),
             Some(Err(error)) => {
                 self.failure = Some(match error.kind() {
-                    // Numbers are missing: the program has to begin again.
+                    // Numbers are missing.
                     tailwater::ErrorKind::NotFound => {
-                        Failure::from(error).with_class(Class::TryAgain)
+                        Failure::from(error).with_class(Class::Corruption)
                     }
                     _ => error.into(),
                 });
@@ -64,7 +64,7 @@ entry! {
     ) -> *mut rocksdb_wal_iterator_t {
         let _ = options;
         db.ready()?;
-        let updates = db.db.updates_since(seq_number)?;
+        let updates = db.db.updates_since_or_after(seq_number)?;
         let mut iterator = rocksdb_wal_iterator_t { updates, current: None, failure: None };
         iterator.advance();
         Ok(give(iterator))

@@ -33,7 +33,8 @@
 //! # User-defined objects
 //!
 //! Objects that options refer to by name are registered under that name with `OpenOptions::add_*`,
-//! and each column family names those that it uses: [`Comparator`], [`MergeOperator`],
+//! or given to a single column family ([`FamilyObjects`]). Each column family names those that it
+//! uses: [`Comparator`], [`MergeOperator`],
 //! [`PrefixExtractor`], [`CompactionFilter`]. Each is an enum of the built-in objects, which need
 //! no registration and no virtual call, and `Custom`, which holds a user's object: a
 //! [`CustomComparator`], [`CustomMergeOperator`], [`CustomPrefixExtractor`] or
@@ -116,7 +117,7 @@ pub use ingest::{ExternalFileInfo, ExternalFiles, IngestOptions, IngestedFile, S
 pub use iterator::DbIterator;
 pub use left_out::LeftOut;
 pub use merge_operator::{CustomMergeOperator, MergeOperator};
-pub use open_options::{OpenOptions, OptionWithoutEffect};
+pub use open_options::{FamilyObjects, OpenOptions, OptionWithoutEffect};
 pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
 pub use read::{ReadOptions, Snapshot, ValueBuffer};
 pub use skipped_damage::{SkippedDamage, SkippedKeys, SkippedPart};

@@ -182,22 +182,22 @@ missing! {
         export_import_files_metadata: *mut rocksdb_export_import_files_metadata_t,
         livefiles: *mut rocksdb_livefiles_t,
     );
-    mark(db)
+    note(db)
     fn rocksdb_get_column_family_metadata(
         db: shared rocksdb_t,
     ) -> *mut rocksdb_column_family_metadata_t;
-    mark(db)
+    note(db)
     fn rocksdb_get_column_family_metadata_cf(
         db: shared rocksdb_t,
         column_family: *mut rocksdb_column_family_handle_t,
     ) -> *mut rocksdb_column_family_metadata_t;
-    mark(db)
+    note(db)
     fn rocksdb_get_column_family_metadata_cf_with_options(
         db: shared rocksdb_t,
         column_family: *mut rocksdb_column_family_handle_t,
         options: *const rocksdb_column_family_metadata_options_t,
     ) -> *mut rocksdb_column_family_metadata_t;
-    mark(db)
+    note(db)
     fn rocksdb_get_column_family_metadata_with_options(
         db: shared rocksdb_t,
         options: *const rocksdb_column_family_metadata_options_t,

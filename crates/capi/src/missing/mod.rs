@@ -9,6 +9,7 @@
 //! | `refuse_each(count, values, errors)` | the same for each item of arrays |
 //! | `mark(object)` | makes the next call with an `errptr` that uses the object fail |
 //! | `mark_if(object, pointer)` | the same, unless the pointer is null |
+//! | `mark_while(object, pointer)` | the same, until it is called with null |
 //! | `note(object)` | has no effect; the next database that uses the object notes it in its LOG |
 //! | `note_if(object, pointer)` | the same, unless the pointer is null |
 //! | `store(object, value, name, default, effect)` | stores a setting, see `marks::Effect` |
@@ -33,6 +34,8 @@ mod timestamps;
 mod tracing;
 mod transactions;
 mod types;
+
+use std::sync::Arc;
 
 pub(crate) use types::*;
 
@@ -70,7 +73,7 @@ impl StandIn for rocksdb_env_t {
 
 impl StandIn for rocksdb_comparator_t {
     fn stand_in(function: &'static str) -> Self {
-        Self { comparator: tailwater::Comparator::Bytewise, marks: refused(function) }
+        Self { comparator: Arc::new(tailwater::Comparator::Bytewise), marks: refused(function) }
     }
 }
 
@@ -138,11 +141,20 @@ macro_rules! missing_function {
             }
         }
     };
-    (note [$object:ident] $name:ident [$($p:tt)*] []) => {
+    (mark_while [$object:ident, $pointer:ident] $name:ident [$($p:tt)*] []) => {
         entry! {
             fn $name($($p)*) {
-                $object.marks().note(stringify!($name));
+                let (name, is_set) = (stringify!($name), u64::from(!$pointer.is_null()));
+                $object.marks().store(name, name, is_set, 0, Effect::Refuse);
                 Ok(())
+            }
+        }
+    };
+    (note [$object:ident] $name:ident [$($p:tt)*] [$($return:ty)?]) => {
+        entry! {
+            fn $name($($p)*) $(-> $return)? {
+                $object.marks().note(stringify!($name));
+                Ok(Returned::AFTER_FAILURE)
             }
         }
     };

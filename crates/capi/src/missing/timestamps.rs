@@ -3,7 +3,7 @@
 use super::prelude::*;
 
 missing! {
-    mark(opt)
+    mark_while(opt, ts)
     fn rocksdb_compactoptions_set_full_history_ts_low(
         opt: shared rocksdb_compactoptions_t,
         ts: *mut c_char,
@@ -163,13 +163,13 @@ missing! {
         vallen: usize,
         errptr,
     );
-    mark(opt)
+    mark_while(opt, ts)
     fn rocksdb_readoptions_set_iter_start_ts(
         opt: shared rocksdb_readoptions_t,
         ts: *const c_char,
         tslen: usize,
     );
-    mark(opt)
+    mark_while(opt, ts)
     fn rocksdb_readoptions_set_timestamp(
         opt: shared rocksdb_readoptions_t,
         ts: *const c_char,

@@ -746,22 +746,22 @@ missing! {
     ) -> *mut rocksdb_writebatch_wi_t;
     stand_in fn rocksdb_writebatch_wi_create_iterator_with_base(
         wbwi: *mut rocksdb_writebatch_wi_t,
-        base_iterator: *mut rocksdb_iterator_t,
+        base_iterator: own rocksdb_iterator_t,
     ) -> *mut rocksdb_iterator_t;
     stand_in fn rocksdb_writebatch_wi_create_iterator_with_base_cf(
         wbwi: *mut rocksdb_writebatch_wi_t,
-        base_iterator: *mut rocksdb_iterator_t,
+        base_iterator: own rocksdb_iterator_t,
         cf: *mut rocksdb_column_family_handle_t,
     ) -> *mut rocksdb_iterator_t;
     stand_in fn rocksdb_writebatch_wi_create_iterator_with_base_cf_readopts(
         wbwi: *mut rocksdb_writebatch_wi_t,
-        base_iterator: *mut rocksdb_iterator_t,
+        base_iterator: own rocksdb_iterator_t,
         cf: *mut rocksdb_column_family_handle_t,
         options: *const rocksdb_readoptions_t,
     ) -> *mut rocksdb_iterator_t;
     stand_in fn rocksdb_writebatch_wi_create_iterator_with_base_readopts(
         wbwi: *mut rocksdb_writebatch_wi_t,
-        base_iterator: *mut rocksdb_iterator_t,
+        base_iterator: own rocksdb_iterator_t,
         options: *const rocksdb_readoptions_t,
     ) -> *mut rocksdb_iterator_t;
     stand_in fn rocksdb_writebatch_wi_create_with_params(

@@ -15,6 +15,13 @@ const MARKER: &str = "<!-- The rest of this file is generated. -->\n";
 /// Files of the sources whose functions store what has no effect.
 const STORED_FILES: [&str; 2] = ["env_options.rs", "older.rs"];
 
+/// Setters of what makes the next ingestion fail.
+const REFUSED_IF_SET: [&str; 3] = [
+    "rocksdb_ingestexternalfileoptions_set_allow_db_generated_files",
+    "rocksdb_ingestexternalfileoptions_set_ingest_behind",
+    "rocksdb_ingestexternalfileoptions_set_write_global_seqno",
+];
+
 /// Other functions, without accessors, whose effect is only that a value is stored.
 const STORED: [&str; 28] = [
     "rocksdb_compactoptions_get_exclusive_manual_compaction",
@@ -63,7 +70,7 @@ pub(crate) fn state(function: &Function, verdicts: &BTreeMap<String, Verdict>) -
         (Some(rule), _) if rule.starts_with("fetch") || rule.contains("Nothing") => 2,
         (Some(_), _) => 4,
         (None, Some(Verdict::NoEffect(_))) => 2,
-        _ if name == "rocksdb_delete_file" => 4,
+        _ if name == "rocksdb_delete_file" || REFUSED_IF_SET.contains(&name.as_str()) => 4,
         _ if STORED_FILES.contains(&file.as_str()) || STORED.contains(&name.as_str()) => 2,
         _ if name.starts_with("rocksdb_envoptions_") => 2,
         _ => 1,
@@ -74,7 +81,7 @@ pub(crate) fn state(function: &Function, verdicts: &BTreeMap<String, Verdict>) -
 fn note(rule: &str) -> &'static str {
     match rule.split('(').next().unwrap_or_default() {
         "refuse" | "refuse_each" => "fails",
-        "mark" | "mark_if" => "the next call that uses the object fails",
+        "mark" | "mark_if" | "mark_while" => "the next call that uses the object fails",
         "note" | "note_if" => "no effect, a line in the LOG",
         "store" if rule.contains("Refuse") => "the next call that uses the object fails",
         "store" if rule.contains("Note") => "no effect, a line in the LOG",
@@ -105,7 +112,13 @@ fn the_list_is_up_to_date() {
     );
     for function in &functions {
         let state = state(function, &verdicts);
-        let note = function.rule.as_deref().map_or("", note);
+        let note = match function.rule.as_deref() {
+            Some(rule) => note(rule),
+            None if REFUSED_IF_SET.contains(&function.name.as_str()) => {
+                "with 1, the next ingestion fails"
+            }
+            None => "",
+        };
         let _ = writeln!(list, "| `{}` | {state} | {note} |", function.name);
     }
     let path = root().join("../../docs/c-api.md");

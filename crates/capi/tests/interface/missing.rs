@@ -81,12 +81,12 @@ fn test(function: &Function) -> String {
     let plain = call(function, "", "");
     let (begin, end) = ("  { begin();", "end(); }\n");
     let kind = rule.split('(').next().unwrap_or_default();
-    let refuses = matches!(kind, "mark" | "mark_if") || rule.contains("Refuse");
+    let refuses = matches!(kind, "mark" | "mark_if" | "mark_while") || rule.contains("Refuse");
     match (kind, object(function)) {
         ("refuse", _) => format!("{begin} {plain} refused(\"{name}\"); {end}"),
         (_, Some((variable, used))) if refuses => {
             let second = match kind {
-                "mark_if" => "(void*)buffer",
+                "mark_if" | "mark_while" => "(void*)buffer",
                 "store" => "1",
                 _ => "",
             };

@@ -25,6 +25,16 @@ fn callbacks() {
 }
 
 #[test]
+fn objects() {
+    program("objects");
+}
+
+#[test]
+fn background() {
+    program("background");
+}
+
+#[test]
 fn batches() {
     program("batches");
 }

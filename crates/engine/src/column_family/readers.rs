@@ -45,8 +45,8 @@ impl FamilyReaders {
     }
 }
 
-/// Creates the readers of a database's column families. All these readers share a block cache and a
-/// limit of open files.
+/// Creates the readers of a database's column families. All these readers share a limit of open
+/// files, and those of column families without a block cache of their own share one.
 #[derive(Debug)]
 pub(crate) struct ReaderFactory {
     directory: PathBuf,

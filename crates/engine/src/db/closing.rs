@@ -35,6 +35,7 @@ use crate::db::{Access, Database, Db};
 use crate::error::{Error, Result};
 use crate::panics;
 use crate::stall::Waiting;
+use crate::write::queue::Leadership;
 
 impl Db {
     /// Closes a database that is open for writing: unlogged writes are flushed, unless
@@ -57,6 +58,29 @@ impl Db {
             Access::Reading(_) => Ok(()),
         }
     }
+
+    /// Ends the background work for good, and waits until none runs. Unlogged writes are flushed
+    /// first, unless `avoid_flush_during_shutdown` is set. The database stays open and locked:
+    /// reads and writes continue, but flushes and compactions return a closed error, and so do
+    /// writes that are slowed down or stopped because memtables are full or compactions are behind.
+    ///
+    /// # Errors
+    /// Read-only, for a handle that was opened for reading; errors from the flush; invalid
+    /// argument, if a callback of the database calls this.
+    pub fn cancel_background_work(&self) -> Result<()> {
+        let database = self.database()?;
+        refuse_callback(database)?;
+        database.cancel_background_work()
+    }
+}
+
+/// Refuses a call from a thread that works for the database, for which the call would wait.
+fn refuse_callback(database: &Database) -> Result<()> {
+    if is_working_for(database.context.shared.opening) {
+        let message = "a callback cannot close the database: closing waits for callbacks";
+        return Err(Error::invalid_argument(message));
+    }
+    Ok(())
 }
 
 /// Maximum time for which closing waits until readers have released obsolete files.
@@ -71,10 +95,7 @@ impl Writing {
     /// # Errors
     /// Invalid argument, if the calling thread is working for the database; errors from closing.
     pub(super) fn close(&self) -> Result<()> {
-        if is_working_for(self.database.context.shared.opening) {
-            let message = "a callback cannot close the database: closing waits for callbacks";
-            return Err(Error::invalid_argument(message));
-        }
+        refuse_callback(&self.database)?;
         self.database.close()
     }
 }
@@ -128,6 +149,22 @@ impl Database {
         closed
     }
 
+    fn cancel_background_work(&self) -> Result<()> {
+        if self.context.background.is_closing() {
+            self.context.background.close().wait();
+            return Ok(());
+        }
+        let flushed =
+            panics::catch("ending background work", || match self.writes.has_unlogged() {
+                true => self.flush_unlogged(&self.writes.lead()?),
+                false => Ok(()),
+            });
+        self.context.errors.begin_closing();
+        self.writes.wake_waiting();
+        self.context.background.close().wait();
+        flushed
+    }
+
     fn close_once(&self) -> Result<()> {
         // A callback that closing calls in this thread must not wait for closing to end.
         let _own = WorkingThread::begin(self.context.shared.opening);
@@ -146,7 +183,7 @@ impl Database {
         self.writes.wake_waiting();
         // Catches a panic, so that the next steps run in any case: background work ends and the
         // locks are released.
-        let flushed = panics::catch("closing", || self.flush_unlogged());
+        let flushed = panics::catch("closing", || self.flush_last());
         self.context.errors.close();
         WritesEnded { flushed }
     }
@@ -174,26 +211,30 @@ impl Database {
 
     /// Ends writes as their last leader, and flushes unlogged data. If an error is latched, returns
     /// it and does not flush.
-    fn flush_unlogged(&self) -> Result<()> {
+    fn flush_last(&self) -> Result<()> {
         let leadership = self.writes.lead()?;
-        let was_latched = self.context.errors.latched();
-        let unlogged = self.writes.has_unlogged();
-        let flushes = unlogged && !self.context.options.now().avoid_flush_during_shutdown;
-        let mut flushed = Ok(());
-        if flushes && was_latched.is_none() {
-            let families = self.context.shared.family_set();
-            let all: Vec<_> = families.iter().collect();
-            flushed = self.writes.seal_for_flush(&leadership, &all).and_then(|awaited| {
-                // Not left to the environment's threads, which work of other databases may occupy.
-                self.flushes.flush_round(|| true);
-                self.writes.wait_for_flush(&awaited)
-            });
-        }
+        let flushed = self.flush_unlogged(&leadership);
         self.context.errors.close();
-        match was_latched {
-            Some((_, error)) => Err(error.while_doing("the database was closed after an error")),
-            None => flushed,
+        flushed
+    }
+
+    /// Flushes unlogged data, unless `avoid_flush_during_shutdown` is set. If an error is latched,
+    /// returns it and does not flush.
+    fn flush_unlogged(&self, leadership: &Leadership<'_>) -> Result<()> {
+        if let Some((_, error)) = self.context.errors.latched() {
+            return Err(error.while_doing("the database was closed after an error"));
         }
+        let avoids = self.context.options.now().avoid_flush_during_shutdown;
+        if avoids || !self.writes.has_unlogged() {
+            return Ok(());
+        }
+        let families = self.context.shared.family_set();
+        let all: Vec<_> = families.iter().collect();
+        self.writes.seal_for_flush(leadership, &all).and_then(|awaited| {
+            // Not left to the environment's threads, which work of other databases may occupy.
+            self.flushes.flush_round(|| true);
+            self.writes.wait_for_flush(&awaited)
+        })
     }
 
     /// Does step 6: drops the database's garbage, and removes the obsolete files that nobody uses.

@@ -31,7 +31,7 @@ use crate::db::{Database, Db};
 use crate::directory::{Directories, Home, Needed};
 use crate::error::{Error, Result};
 use crate::io_modes::OF_TABLES;
-use crate::open_options::OpenOptions;
+use crate::open_options::{FamilyObjects, OpenOptions};
 use crate::options::{ColumnFamilyOptions, Options, SetOptions, check_column_family};
 use crate::version::{FamilyVersion, Version};
 
@@ -113,8 +113,65 @@ impl Db {
         &self,
         families: &[(&str, &ColumnFamilyOptions)],
     ) -> std::result::Result<Vec<ColumnFamily>, CreateFamiliesError> {
+        self.create_wanted(families, None)
+    }
+
+    /// Creates several column families, and gives each of them the same objects: comparators, merge
+    /// operators, prefix extractors and compaction filters that their options name. Other column
+    /// families may have other objects with these names.
+    ///
+    /// Otherwise like [`Db::create_cfs`].
+    ///
+    /// ```
+    /// # fn main() -> tailwater::Result<()> {
+    /// # let directory = tempfile::tempdir().expect("a temporary directory");
+    /// # let db = tailwater::Db::open_default(directory.path())?;
+    /// use std::sync::Arc;
+    /// use tailwater::options::{ColumnFamilyOptions, ObjectName};
+    /// use tailwater::{CustomMergeOperator, FamilyObjects, MergeOperator};
+    ///
+    /// struct Last;
+    ///
+    /// impl CustomMergeOperator for Last {
+    ///     fn name(&self) -> &str {
+    ///         "example.Last"
+    ///     }
+    ///
+    ///     fn full_merge(&self, _: &[u8], _: Option<&[u8]>, all: &[&[u8]]) -> Option<Vec<u8>> {
+    ///         all.last().map(|last| last.to_vec())
+    ///     }
+    /// }
+    ///
+    /// let mut objects = FamilyObjects::default();
+    /// objects.merge_operator = Some(MergeOperator::Custom(Arc::new(Last)));
+    /// let mut options = ColumnFamilyOptions::default();
+    /// options.merge_operator = ObjectName::new("example.Last");
+    ///
+    /// let created = db.create_cfs_with_objects(&[("names", &options)], &objects)?;
+    /// db.merge_cf(&created[0], "key", "a")?;
+    /// db.merge_cf(&created[0], "key", "b")?;
+    /// assert_eq!(db.get_cf(&created[0], "key")?.as_deref(), Some(&b"b"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`Db::create_cfs`].
+    pub fn create_cfs_with_objects(
+        &self,
+        families: &[(&str, &ColumnFamilyOptions)],
+        objects: &FamilyObjects,
+    ) -> std::result::Result<Vec<ColumnFamily>, CreateFamiliesError> {
+        self.create_wanted(families, Some(objects))
+    }
+
+    fn create_wanted(
+        &self,
+        families: &[(&str, &ColumnFamilyOptions)],
+        objects: Option<&FamilyObjects>,
+    ) -> std::result::Result<Vec<ColumnFamily>, CreateFamiliesError> {
         let nothing = |error| CreateFamiliesError { created: Vec::new(), error };
-        self.database().map_err(nothing)?.create_families(families)
+        self.database().map_err(nothing)?.create_families(families, objects)
     }
 }
 
@@ -138,10 +195,16 @@ impl Database {
     pub(super) fn create_families(
         &self,
         families: &[(&str, &ColumnFamilyOptions)],
+        objects: Option<&FamilyObjects>,
     ) -> std::result::Result<Vec<ColumnFamily>, CreateFamiliesError> {
         let changing = self.changing_options();
-        let (checked, refused) = self.check_new_families(families);
+        let (checked, refused) = self.check_new_families(families, objects);
+        let checked_count = checked.len();
         let created = if checked.is_empty() { Ok(Vec::new()) } else { self.create(checked) };
+        if created.is_err() && objects.is_some() {
+            let mut open = self.context.options.open();
+            families[..checked_count].iter().for_each(|(name, _)| open.remove_family_objects(name));
+        }
         drop(changing);
         self.update_options_file_soon();
         let created =
@@ -157,6 +220,7 @@ impl Database {
     fn check_new_families(
         &self,
         families: &[(&str, &ColumnFamilyOptions)],
+        objects: Option<&FamilyObjects>,
     ) -> (Vec<CheckedFamily>, Option<Error>) {
         let known = self.context.shared.family_set();
         let mut names: BTreeSet<&str> = known.iter().map(ColumnFamily::name).collect();
@@ -166,7 +230,7 @@ impl Database {
                 let message = format!("there is a column family '{name}' already");
                 return (checked, Some(Error::invalid_argument(message)));
             }
-            match self.check_new_family(name, options) {
+            match self.check_new_family(name, options, objects) {
                 Ok(family) => checked.push(family),
                 Err(error) => return (checked, Some(error)),
             }
@@ -174,18 +238,34 @@ impl Database {
         (checked, None)
     }
 
-    /// Checks the name and the options of a new column family, and sanitizes the options.
-    fn check_new_family(&self, name: &str, options: &ColumnFamilyOptions) -> Result<CheckedFamily> {
+    /// Checks the name and the options of a new column family, and sanitizes the options. Keeps its
+    /// objects for [`Self::create`].
+    fn check_new_family(
+        &self,
+        name: &str,
+        options: &ColumnFamilyOptions,
+        objects: Option<&FamilyObjects>,
+    ) -> Result<CheckedFamily> {
         if name.is_empty() {
             return Err(Error::invalid_argument("the name of a column family must not be empty"));
         }
         let database = self.context.options.now();
         let options = SetOptions::of_family(options.clone(), &database);
         check_column_family(&options.effective, &database)?;
-        let open = self.context.options.open();
-        open.check_objects(name, &options.effective)?;
-        let comparator = open.new_comparator(&options.effective)?;
-        Ok(CheckedFamily { name: name.to_owned(), options, comparator })
+        let mut open = self.context.options.open();
+        if let Some(objects) = objects {
+            open.set_family_objects(name, objects.clone());
+        }
+        let checked = open.check_objects(name, &options.effective);
+        match checked.and_then(|()| open.new_comparator(name, &options.effective)) {
+            Ok(comparator) => Ok(CheckedFamily { name: name.to_owned(), options, comparator }),
+            Err(error) => {
+                if objects.is_some() {
+                    open.remove_family_objects(name);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Creates column families whose options were checked: all of them or none.
@@ -325,7 +405,7 @@ impl Database {
             );
             return Err(Error::invalid_argument(message).in_file(&self.context.directory));
         }
-        self.create_families(&missing)?;
+        self.create_families(&missing, None)?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Flushes, compactions and ingestions that the user requests.
+//! Flushes, compactions, ingestions and verifications that the user requests.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -11,6 +11,7 @@ use crate::db::{Database, Db};
 use crate::error::{Error, Result};
 use crate::ingest::{ExternalFiles, IngestOptions, IngestedFile};
 use crate::stall::StallState;
+use crate::verify::check_open_tables;
 
 impl Db {
     /// Flushes a column family's memtables to a table, and waits until the flush is complete. A
@@ -141,6 +142,17 @@ impl Db {
         self.database()?.ingester.ingest(files)
     }
 
+    /// Reads every table from its file, past all caches, and checks it as
+    /// [`verify`](crate::verify::verify()) does. Other reads and writes continue meanwhile; files
+    /// that become obsolete are removed afterwards.
+    ///
+    /// # Errors
+    /// Corruption, with the file, for the first damage found, or for a block that cannot be read;
+    /// not supported, for a table that cannot be checked; errors from opening tables.
+    pub fn verify_tables(&self) -> Result<()> {
+        check_open_tables(&self.inner.storage, &self.column_families())
+    }
+
     /// Pauses compactions until the returned value, and those of all other calls, are dropped.
     /// Waits until no compaction runs. Writes may stall during the pause, because the compaction
     /// backlog grows.
@@ -194,14 +206,15 @@ impl Db {
         families.filter_map(|family| error(&family).map(|error| (family, error))).collect()
     }
 
-    /// Waits until no column family needs a compaction and none runs, or until `timeout` has
-    /// passed; `None` for no limit. Returns whether all compactions have ended. Does not wait for
+    /// Waits until no column family needs a flush or a compaction and none runs, or until `timeout`
+    /// has passed; `None` for no limit. Returns whether all have ended. Does not wait for
     /// compactions that are disabled or have stopped after an error.
     ///
     /// # Errors
     /// The error after which writes are refused; closed, if the database is closed.
     pub fn wait_for_compactions(&self, timeout: Option<Duration>) -> Result<bool> {
-        let background = &self.database()?.context.background;
+        let database = self.database()?;
+        let background = &database.context.background;
         // Without an end if it is too far away for the clock.
         let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         loop {
@@ -212,10 +225,11 @@ impl Db {
                 return Err(error);
             }
             let is_due = |family: &ColumnFamily| {
-                family.compacts_by_itself()
-                    && self.database().is_ok_and(|it| it.compactions.needs_compaction(family))
+                database.flushes.is_pending_or_running(family)
+                    || family.compacts_by_itself() && database.compactions.needs_compaction(family)
             };
-            if self.running_compactions() == 0 && !self.column_families().iter().any(is_due) {
+            // In this order: a compaction that is no longer due may be running.
+            if !self.column_families().iter().any(is_due) && self.running_compactions() == 0 {
                 return Ok(true);
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));

@@ -60,7 +60,8 @@ use crate::recovery::{self, LogsReplayed};
 /// Methods by task:
 ///
 /// - open and close: [`open`](Self::open), [`open_default`](Self::open_default),
-///   [`open_read_only`](Self::open_read_only), [`close`](Self::close)
+///   [`open_read_only`](Self::open_read_only),
+///   [`cancel_background_work`](Self::cancel_background_work), [`close`](Self::close)
 /// - read: [`get`](Self::get), [`get_into`](Self::get_into), [`get_pinned`](Self::get_pinned),
 ///   [`multi_get`](Self::multi_get), [`multi_get_cf`](Self::multi_get_cf),
 ///   [`snapshot`](Self::snapshot)
@@ -71,7 +72,9 @@ use crate::recovery::{self, LogsReplayed};
 ///   [`flush_wal`](Self::flush_wal)
 /// - column families: [`cf_handle`](Self::cf_handle), [`default_cf`](Self::default_cf),
 ///   [`column_families`](Self::column_families), [`create_cf`](Self::create_cf),
-///   [`create_cfs`](Self::create_cfs), [`drop_cf`](Self::drop_cf), [`list_cf`](Self::list_cf)
+///   [`create_cfs`](Self::create_cfs),
+///   [`create_cfs_with_objects`](Self::create_cfs_with_objects), [`drop_cf`](Self::drop_cf),
+///   [`list_cf`](Self::list_cf)
 /// - flush and compact: [`flush`](Self::flush), [`flush_all`](Self::flush_all),
 ///   [`compact_range`](Self::compact_range),
 ///   [`suggest_compact_range_cf`](Self::suggest_compact_range_cf),
@@ -85,6 +88,7 @@ use crate::recovery::{self, LogsReplayed};
 /// - copy and follow: [`checkpoint`](Self::checkpoint), [`live_files`](Self::live_files),
 ///   [`disable_file_deletions`](Self::disable_file_deletions),
 ///   [`updates_since`](Self::updates_since),
+///   [`updates_since_or_after`](Self::updates_since_or_after),
 ///   [`latest_sequence_number`](Self::latest_sequence_number)
 /// - change options: [`set_options`](Self::set_options),
 ///   [`set_database_options`](Self::set_database_options),
@@ -94,10 +98,9 @@ use crate::recovery::{self, LogsReplayed};
 ///   [`approximate_sizes`](Self::approximate_sizes),
 ///   [`approximate_memtable_stats`](Self::approximate_memtable_stats)
 /// - errors: [`background_error`](Self::background_error), [`resume`](Self::resume),
-///   [`left_out`](Self::left_out), [`warnings`](Self::warnings),
-///   [`options_without_effect`](Self::options_without_effect)
-/// - embed in other languages: [`add_objects`](Self::add_objects),
-///   [`write_to_log`](Self::write_to_log), [`identity`](Self::identity)
+///   [`verify_tables`](Self::verify_tables), [`left_out`](Self::left_out),
+///   [`warnings`](Self::warnings), [`options_without_effect`](Self::options_without_effect)
+/// - embed in other languages: [`write_to_log`](Self::write_to_log), [`identity`](Self::identity)
 /// - remove: [`destroy`](Self::destroy)
 ///
 /// These methods use the column family `default` and default options. For those that can use

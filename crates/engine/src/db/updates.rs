@@ -18,10 +18,24 @@ impl Db {
     /// `avoid_flush_during_recovery` is set.
     ///
     /// # Errors
-    /// Not found, if `sequence` is not yet written, or is no longer in a log (RocksDB instead
-    /// starts with the oldest remaining batch); read-only, for a handle that was opened for
-    /// reading; closed, for a handle that was closed; errors from reading the logs.
+    /// Not found, if `sequence` is not yet written, or is no longer in a log; read-only, for a
+    /// handle that was opened for reading; closed, for a handle that was closed; errors from
+    /// reading the logs.
     pub fn updates_since(&self, sequence: Sequence) -> Result<Updates> {
+        self.follow_logs(sequence, false)
+    }
+
+    /// Like [`Db::updates_since`], but if `sequence` is in no log, starts with the first batch
+    /// after it, as RocksDB does: a follower does not notice which batches it has missed. If there
+    /// is none yet, the iterator starts with the next one that is written.
+    ///
+    /// # Errors
+    /// The errors of [`Db::updates_since`]; not found only if `sequence` is not yet written.
+    pub fn updates_since_or_after(&self, sequence: Sequence) -> Result<Updates> {
+        self.follow_logs(sequence, true)
+    }
+
+    fn follow_logs(&self, sequence: Sequence, may_be_later: bool) -> Result<Updates> {
         let database = self.database().map_err(|error| error.while_doing("updates_since"))?;
         let published = self.latest_sequence_number();
         if sequence > published {
@@ -39,6 +53,6 @@ impl Db {
             holds_back: logs.holds_back(),
         };
         drop(logs);
-        Updates::since(of, follower, sequence)
+        Updates::since(of, follower, sequence, may_be_later)
     }
 }

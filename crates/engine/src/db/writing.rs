@@ -6,8 +6,8 @@ use tailwater_format::batch::WriteBatch;
 
 use super::{Access, Database, Db, Writing};
 use crate::column_family::ColumnFamily;
-use crate::error::{Error, Result};
-use crate::write::WriteOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::write::{WriteOptions, no_merge_operator};
 
 thread_local! {
     /// The batch with which this thread performs single operations, such as a put. It is reused, so
@@ -105,7 +105,7 @@ impl Db {
     /// [`MergeOperator`](crate::MergeOperator), when the key is read or compacted.
     ///
     /// # Errors
-    /// The errors of [`Db::put_cf_opt`]; invalid argument, for a column family without a merge
+    /// The errors of [`Db::put_cf_opt`]; not supported, for a column family without a merge
     /// operator.
     #[inline]
     pub fn merge_cf_opt(
@@ -115,6 +115,12 @@ impl Db {
         operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
+        if !family.has_merge_operator() {
+            self.check_writable(family)?;
+            self.database()?.context.errors.check()?;
+            let message = no_merge_operator(family);
+            return Err(Error::new(ErrorKind::NotSupported, message));
+        }
         let (key, operand) = (key.as_ref(), operand.as_ref());
         self.write_one(family, options, |batch, id| batch.merge_cf(id, key, operand))
     }

@@ -151,12 +151,9 @@ fn check_properties(path: &Path, properties: &Properties, family: &ColumnFamily)
         return refused(format!("the table's comparator is '{found}', the database's '{known}'"));
     }
     match properties.external_version {
-        None => return refused("the table was not made to be ingested".to_owned()),
+        None => return Err(Error::corruption(path, "the table was not made to be ingested")),
         Some(VERSION) => {}
-        Some(version) => {
-            let feature = format!("an external table of version {version}");
-            return Err(Error::not_supported(feature).in_file(path));
-        }
+        Some(version) => return refused(format!("an external table of version {version}")),
     }
     match (properties.external_global_sequence, properties.largest_sequence) {
         (None, _) => {

@@ -8,7 +8,7 @@ use tailwater_format::limits::{self, TooLong};
 use tailwater_format::table::unique_id::encode_session_id;
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::Priority;
-use tailwater_io::{Purpose, Storage};
+use tailwater_io::{FileIdentity, Purpose, Storage};
 
 use crate::column_family::ColumnFamily;
 use crate::directory::{host_id, sync_parent};
@@ -73,6 +73,8 @@ pub struct SstFileWriter {
 #[derive(Debug)]
 struct OpenTable {
     builder: Builder,
+    /// The identity of the file, which another writer may replace at the same path.
+    identity: FileIdentity,
     info: ExternalFileInfo,
     /// Buffer for the internal key that is being added.
     key: Vec<u8>,
@@ -184,12 +186,14 @@ impl SstFileWriter {
         }
         let writer = files.create_cold(path, purpose, priority, 0)?;
         let incomplete = IncompleteFile::created(&*self.storage, path);
+        let identity = self.storage.identity(path)?;
         self.origin.file_number += 1;
         let format = Arc::clone(&self.format);
         let origin = self.origin.clone();
         let builder = Builder::new(format, &self.compression, origin, path, writer)?;
         incomplete.complete();
-        self.open = Some(OpenTable { builder, info: ExternalFileInfo::of(path), key: Vec::new() });
+        let info = ExternalFileInfo::of(path);
+        self.open = Some(OpenTable { builder, identity, info, key: Vec::new() });
         Ok(())
     }
 
@@ -286,7 +290,7 @@ impl SstFileWriter {
             self.open = Some(open);
             return Err(error);
         }
-        let OpenTable { builder, mut info, .. } = open;
+        let OpenTable { builder, identity, mut info, .. } = open;
         let finished = builder.finish().and_then(|(table, mut writer)| {
             writer.sync()?;
             writer.close()?;
@@ -301,7 +305,7 @@ impl SstFileWriter {
             Err(error) => {
                 // The incomplete file is removed. The error that the caller gets is the one from
                 // writing.
-                let _ = self.storage.remove(&info.file_path);
+                remove(&*self.storage, &info.file_path, identity);
                 Err(error)
             }
         }
@@ -337,10 +341,18 @@ impl SstFileWriter {
 impl Drop for SstFileWriter {
     /// Removes a table that was not finished.
     fn drop(&mut self) {
-        if let Some(OpenTable { builder, info, .. }) = self.open.take() {
+        if let Some(OpenTable { builder, identity, info, .. }) = self.open.take() {
+            remove(&*self.storage, &info.file_path, identity);
             builder.abandon();
-            let _ = self.storage.remove(&info.file_path);
         }
+    }
+}
+
+/// Removes a table that is not finished, unless its path leads to another file now.
+fn remove(storage: &dyn Storage, path: &Path, identity: FileIdentity) {
+    if storage.identity(path).is_ok_and(|found| found == identity) {
+        // What is left of the table is harmless.
+        let _ = storage.remove(path);
     }
 }
 

@@ -13,10 +13,12 @@ mod without_effect;
 
 pub(crate) use current::CurrentOptions;
 pub(crate) use files::OptionsFiles;
+pub use objects::FamilyObjects;
 pub(crate) use objects::ObjectKind;
 pub use without_effect::OptionWithoutEffect;
 pub(crate) use without_effect::{database_options_without_effect, listed};
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -111,6 +113,8 @@ pub struct OpenOptions {
     merge_operators: Vec<MergeOperator>,
     prefix_extractors: Vec<PrefixExtractor>,
     compaction_filters: Vec<CompactionFilter>,
+    /// The objects of single column families, by the column family's name.
+    family_objects: BTreeMap<String, FamilyObjects>,
     block_cache: Option<Arc<BlockCache>>,
     row_cache: Option<Arc<BlockCache>>,
     write_buffer_manager: Option<Arc<WriteBufferManager>>,
@@ -169,6 +173,7 @@ impl OpenOptions {
             merge_operators: Vec::new(),
             prefix_extractors: Vec::new(),
             compaction_filters: Vec::new(),
+            family_objects: BTreeMap::new(),
             block_cache: None,
             row_cache: None,
             write_buffer_manager: None,
@@ -264,11 +269,12 @@ impl OpenOptions {
         &mut self.families[index].1
     }
 
-    /// Removes the options of one column family, if there are any. The column family then gets the
-    /// options of all unnamed column families. Needed if a column family was dropped after
-    /// [`OpenOptions::load`] had loaded its options: opening would create it again or fail.
+    /// Removes the options and objects of one column family, if there are any. The column family
+    /// then gets the options of all unnamed column families. Needed if a column family was dropped
+    /// after [`OpenOptions::load`] had loaded its options: opening would create it again or fail.
     pub fn remove_column_family(&mut self, name: &str) -> &mut Self {
         self.families.retain(|(family, _)| family != name);
+        self.remove_family_objects(name);
         if let Some(as_set) = &mut self.as_set {
             as_set.remove_column_family(name);
         }
@@ -493,8 +499,9 @@ impl OpenOptions {
         &mut self,
         families: impl Iterator<Item = (&'a str, &'a SetOptions<ColumnFamilyOptions>)>,
     ) -> Self {
-        // The options of the other column families, which may be very many, are not copied.
+        // Those of the other column families, which may be very many, are not copied.
         let others = mem::take(&mut self.families);
+        let objects = mem::take(&mut self.family_objects);
         let as_set = self.as_set.as_deref_mut();
         let others_as_set = as_set.map(|as_set| mem::take(&mut as_set.families));
         let mut copy = self.clone();
@@ -504,7 +511,11 @@ impl OpenOptions {
         }
         for (name, options) in families {
             copy.change_column_family(name, options);
+            if let Some(own) = objects.get(name) {
+                copy.set_family_objects(name, own.clone());
+            }
         }
+        self.family_objects = objects;
         copy
     }
 
@@ -548,6 +559,8 @@ impl OpenOptions {
         for options in families.chain([&mut sanitized.other_families]) {
             sanitize_column_family(options, &sanitized.database, read_only);
         }
+        // Objects are looked up by the sanitized options only.
+        as_set.family_objects.clear();
         sanitized.as_set = Some(Box::new(as_set));
         sanitized
     }

@@ -56,17 +56,47 @@ impl fmt::Display for ObjectKind {
     }
 }
 
+/// Objects of one column family. Its options name those that have names; another column family may
+/// have other objects with the same names.
+#[derive(Debug, Clone, Default)]
+pub struct FamilyObjects {
+    /// The comparator.
+    pub comparator: Option<Comparator>,
+    /// The merge operator.
+    pub merge_operator: Option<MergeOperator>,
+    /// The prefix extractor.
+    pub prefix_extractor: Option<PrefixExtractor>,
+    /// The compaction filter.
+    pub compaction_filter: Option<CompactionFilter>,
+    /// The block cache, which takes precedence over that of [`OpenOptions::set_block_cache`] and
+    /// over the option `block_cache`.
+    pub block_cache: Option<Arc<BlockCache>>,
+}
+
 impl OpenOptions {
-    /// Returns the kinds and names of the objects that a column family's options name but that are
-    /// neither built in nor registered.
+    /// Gives a column family objects of its own. They take precedence over registered and built-in
+    /// objects with the same names.
+    pub fn set_family_objects(&mut self, family: &str, objects: FamilyObjects) -> &mut Self {
+        self.family_objects.insert(family.to_owned(), objects);
+        self
+    }
+
+    /// Removes a column family's own objects, if there are any.
+    pub(crate) fn remove_family_objects(&mut self, family: &str) {
+        self.family_objects.remove(family);
+    }
+
+    /// Returns the kinds and names of the objects that the options of the column family `family`
+    /// name but that are neither its own nor registered nor built in.
     pub(crate) fn missing_objects<'a>(
         &'a self,
+        family: &'a str,
         options: &'a ColumnFamilyOptions,
     ) -> impl Iterator<Item = (ObjectKind, &'a str)> {
-        named_objects(options).filter(|&(kind, name)| match kind {
-            ObjectKind::MergeOperator => self.find_merge_operator(name).is_none(),
-            ObjectKind::CompactionFilter => self.find_compaction_filter(name).is_none(),
-            ObjectKind::PrefixExtractor => self.find_prefix_extractor(name).is_none(),
+        named_objects(options).filter(move |&(kind, name)| match kind {
+            ObjectKind::MergeOperator => self.find_merge_operator(family, name).is_none(),
+            ObjectKind::CompactionFilter => self.find_compaction_filter(family, name).is_none(),
+            ObjectKind::PrefixExtractor => self.find_prefix_extractor(family, name).is_none(),
         })
     }
 
@@ -80,7 +110,7 @@ impl OpenOptions {
         let is_recorded = |&(kind, name): &(ObjectKind, &str)| {
             self.recorded_objects.iter().any(|(known, its)| *known == kind && its == name)
         };
-        match self.missing_objects(options).find(|missing| !is_recorded(missing)) {
+        match self.missing_objects(family, options).find(|missing| !is_recorded(missing)) {
             None => Ok(()),
             Some((kind, name)) => Err(Error::invalid_argument(format!(
                 "column family '{family}': option {} names '{name}', which is neither built in nor \
@@ -99,40 +129,53 @@ impl OpenOptions {
         self.recorded_objects = named.map(|(kind, name)| (kind, name.to_owned())).collect();
     }
 
-    /// Registers the objects of `other` whose names are not registered yet.
-    pub(crate) fn add_objects(&mut self, other: &Self) {
-        /// Appends the objects with new names.
-        fn add<T: Clone, N: PartialEq>(known: &mut Vec<T>, new: &[T], name: impl Fn(&T) -> N) {
-            for object in new {
-                if !known.iter().any(|known| name(known) == name(object)) {
-                    known.push(object.clone());
-                }
-            }
-        }
-        add(&mut self.comparators, &other.comparators, |it| it.name().to_owned());
-        add(&mut self.merge_operators, &other.merge_operators, |it| it.name().to_owned());
-        add(&mut self.prefix_extractors, &other.prefix_extractors, PrefixExtractor::name);
-        add(&mut self.compaction_filters, &other.compaction_filters, |it| it.name().to_owned());
+    /// Returns the objects of a kind that the column family `family` may use: first its own, which
+    /// `own` returns.
+    fn objects<'a, T>(
+        &'a self,
+        family: &str,
+        own: impl Fn(&'a FamilyObjects) -> Option<&'a T>,
+        registered: &'a [T],
+    ) -> impl Iterator<Item = &'a T> {
+        self.family_objects.get(family).and_then(own).into_iter().chain(registered)
     }
 
-    fn find_merge_operator(&self, name: &str) -> Option<MergeOperator> {
-        let own = self.merge_operators.iter().find(|operator| operator.name() == name);
-        own.cloned().or_else(|| MergeOperator::built_in(name))
+    fn find_merge_operator(&self, family: &str, name: &str) -> Option<MergeOperator> {
+        let mut known =
+            self.objects(family, |it| it.merge_operator.as_ref(), &self.merge_operators);
+        known
+            .find(|operator| operator.name() == name)
+            .cloned()
+            .or_else(|| MergeOperator::built_in(name))
     }
 
-    fn find_compaction_filter(&self, name: &str) -> Option<CompactionFilter> {
-        let own = self.compaction_filters.iter().find(|filter| filter.name() == name);
-        own.cloned().or_else(|| CompactionFilter::built_in(name))
+    fn find_compaction_filter(&self, family: &str, name: &str) -> Option<CompactionFilter> {
+        let mut known =
+            self.objects(family, |it| it.compaction_filter.as_ref(), &self.compaction_filters);
+        known
+            .find(|filter| filter.name() == name)
+            .cloned()
+            .or_else(|| CompactionFilter::built_in(name))
     }
 
-    fn find_prefix_extractor(&self, name: &str) -> Option<PrefixExtractor> {
-        self.prefix_extractors.iter().find(|extractor| extractor.name() == name).cloned()
+    fn find_prefix_extractor(&self, family: &str, name: &str) -> Option<PrefixExtractor> {
+        let mut known =
+            self.objects(family, |it| it.prefix_extractor.as_ref(), &self.prefix_extractors);
+        known.find(|extractor| extractor.name() == name).cloned()
+    }
+
+    fn find_comparator(&self, family: &str, name: &str) -> Option<Comparator> {
+        let mut known = self.objects(family, |it| it.comparator.as_ref(), &self.comparators);
+        known
+            .find(|comparator| comparator.name() == name)
+            .cloned()
+            .or_else(|| Comparator::built_in(name))
     }
 
     /// Returns the compaction filter that a column family's options name, if it is registered or
     /// built in.
     pub(crate) fn compaction_filter(&self, family: &str) -> Option<CompactionFilter> {
-        self.find_compaction_filter(self.column_family(family).compaction_filter.id()?)
+        self.find_compaction_filter(family, self.column_family(family).compaction_filter.id()?)
     }
 
     /// Returns the rate limiter of flushes and compactions, if there is one.
@@ -182,7 +225,7 @@ impl OpenOptions {
                  options say '{named}'"
             )));
         }
-        self.find_comparator(recorded).ok_or_else(|| {
+        self.find_comparator(family, recorded).ok_or_else(|| {
             Error::invalid_argument(format!(
                 "column family '{family}' was written with comparator '{recorded}', which is \
                  neither built in nor registered"
@@ -190,25 +233,24 @@ impl OpenOptions {
         })
     }
 
-    /// Returns the comparator that the options of a new column family name.
-    pub(crate) fn new_comparator(&self, options: &ColumnFamilyOptions) -> Result<Comparator> {
+    /// Returns the comparator that the options of the new column family `family` name.
+    pub(crate) fn new_comparator(
+        &self,
+        family: &str,
+        options: &ColumnFamilyOptions,
+    ) -> Result<Comparator> {
         let name = options.comparator.id().unwrap_or(DEFAULT_COMPARATOR);
-        self.find_comparator(name).ok_or_else(|| {
+        self.find_comparator(family, name).ok_or_else(|| {
             let message = format!("comparator '{name}' is neither built in nor registered");
             Error::invalid_argument(message)
         })
-    }
-
-    fn find_comparator(&self, name: &str) -> Option<Comparator> {
-        let own = self.comparators.iter().find(|comparator| comparator.name() == name);
-        own.cloned().or_else(|| Comparator::built_in(name))
     }
 
     /// Returns the merge operator of a column family.
     pub(crate) fn merge_operator(&self, family: &str) -> FamilyMergeOperator {
         let option = &self.column_family(family).merge_operator;
         let Some(name) = option.id() else { return FamilyMergeOperator::None };
-        match self.find_merge_operator(name) {
+        match self.find_merge_operator(family, name) {
             Some(MergeOperator::StringAppend { test_variant, delimiter }) => {
                 let set = option.property("delimiter").map(String::into_bytes);
                 let delimiter = set.unwrap_or(delimiter);
@@ -227,7 +269,7 @@ impl OpenOptions {
             options::PrefixExtractor::Fixed(length) => Some(PrefixExtractor::Fixed(*length)),
             options::PrefixExtractor::Capped(length) => Some(PrefixExtractor::Capped(*length)),
             options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
-            options::PrefixExtractor::Custom(name) => self.find_prefix_extractor(name),
+            options::PrefixExtractor::Custom(name) => self.find_prefix_extractor(family, name),
         }
     }
 
@@ -258,6 +300,10 @@ impl OpenOptions {
         self.trimming(cache)
     }
 
+    fn own_block_cache(&self, family: &str) -> Option<&Arc<BlockCache>> {
+        self.family_objects.get(family)?.block_cache.as_ref()
+    }
+
     /// Returns `cache`. If option `trim_allocator` is set, makes the C library's allocator release
     /// freed memory to the system whenever the cache shrinks.
     fn trimming(&self, cache: Arc<BlockCache>) -> Arc<BlockCache> {
@@ -274,8 +320,13 @@ impl OpenOptions {
         shared: &Arc<BlockCache>,
     ) -> Option<Arc<BlockCache>> {
         let table = &self.column_family(family).table_factory;
+        if table.no_block_cache {
+            return None;
+        }
+        if let Some(own) = self.own_block_cache(family) {
+            return Some(self.trimming(Arc::clone(own)));
+        }
         match table.block_cache {
-            _ if table.no_block_cache => None,
             CacheCapacity::Bytes(bytes) if self.block_cache.is_none() => {
                 Some(Arc::new(BlockCache::new(bytes as usize)))
             }

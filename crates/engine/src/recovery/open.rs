@@ -109,9 +109,10 @@ impl FilesFound {
     fn check_objects(&mut self) -> Result<()> {
         let Unrecovered { home, options, .. } = &mut self.unrecovered;
         // Column families that the options name and the database does not have may be created.
-        let named = options.column_families().map(|name| options.column_family(name));
-        let existing = self.families.iter().map(|family| &family.options);
-        if existing.chain(named).any(|family| options.missing_objects(family).next().is_some()) {
+        let named = options.column_families().map(|name| (name, options.column_family(name)));
+        let existing = self.families.iter().map(|family| (family.name.as_str(), &family.options));
+        let misses = |(name, family)| options.missing_objects(name, family).next().is_some();
+        if existing.chain(named).any(misses) {
             options.record_objects(&home.path);
         }
         self.families

@@ -52,7 +52,7 @@ pub(crate) fn of_families<'a>(
 ) -> Vec<String> {
     let mut common: Vec<(Unmet, Vec<&str>)> = Vec::new();
     for family in families {
-        for unmet in of_family(all, &family.options()) {
+        for unmet in of_family(all, family.name(), &family.options()) {
             match common.iter_mut().find(|(other, _)| *other == unmet) {
                 Some((_, names)) => names.push(family.name()),
                 None => common.push((unmet, vec![family.name()])),
@@ -67,10 +67,10 @@ pub(crate) fn of_families<'a>(
 
 /// Returns the settings of a column family that are not put into effect, except options without
 /// effect.
-fn of_family(all: &OpenOptions, options: &ColumnFamilyOptions) -> Vec<Unmet> {
+fn of_family(all: &OpenOptions, name: &str, options: &ColumnFamilyOptions) -> Vec<Unmet> {
     let mut unmet = Vec::new();
     filters(&mut unmet, options);
-    objects(&mut unmet, all, options);
+    objects(&mut unmet, all, name, options);
     style(&mut unmet, options);
     unmet
 }
@@ -94,8 +94,8 @@ fn filters(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
 
 /// Adds warnings about objects, such as a merge operator, that the OPTIONS file names but the user
 /// did not register.
-fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, options: &ColumnFamilyOptions) {
-    for (kind, name) in all.missing_objects(options) {
+fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, family: &str, options: &ColumnFamilyOptions) {
+    for (kind, name) in all.missing_objects(family, options) {
         let outcome = match kind {
             ObjectKind::MergeOperator => {
                 "merges are refused, and so are reads of keys that have merge operands"

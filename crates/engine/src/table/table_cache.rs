@@ -114,6 +114,21 @@ impl TableCache {
         }
     }
 
+    /// Returns a table cache that reads everything from the tables' files: for index and filter
+    /// partitions it has a block cache of its own.
+    pub(crate) fn for_verification(&self) -> Self {
+        let TableContext { comparator, prefix_extractor, .. } = &*self.context;
+        Self {
+            storage: Arc::clone(&self.storage),
+            directories: self.directories.clone(),
+            io_modes: Arc::clone(&self.io_modes),
+            context: TableContext::standalone(comparator.clone(), prefix_extractor.clone()),
+            open: Arc::clone(&self.open),
+            rows: None,
+            inputs: None,
+        }
+    }
+
     /// Returns the order of user keys.
     pub(crate) fn comparator(&self) -> &Comparator {
         &self.context.comparator

@@ -17,6 +17,7 @@ mod table_blocks;
 mod table_contents;
 mod wal;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use tailwater_format::record_log::Torn;
 use tailwater_io::Storage;
 use tailwater_io::stream::SequentialReader;
 
+use crate::column_family::ColumnFamily;
 use crate::error::{Error, ErrorKind};
 use crate::open_options::OpenOptions;
 use crate::table::TableReader;
@@ -117,6 +119,18 @@ impl Report {
         self.add(Severity::Unsupported, path, offset, format!("not supported: {feature}"));
     }
 
+    /// Returns the first finding that is more than a note or a torn tail, as an error.
+    fn first_error(&self) -> crate::error::Result<()> {
+        let is_error = |finding: &&Finding| finding.severity >= Severity::Unsupported;
+        let Some(found) = self.findings.iter().find(is_error) else { return Ok(()) };
+        let (path, message) = (&found.path, found.message.clone());
+        Err(match (found.severity, found.offset) {
+            (Severity::Damage, Some(offset)) => Error::corruption_at(path, offset, message),
+            (Severity::Damage, None) => Error::corruption(path, message),
+            _ => Error::new(ErrorKind::NotSupported, message).in_file(path),
+        })
+    }
+
     /// Adds a finding for an error that occurred while reading `path`.
     fn error(&mut self, path: &Path, error: &Error) {
         let named = error.path().unwrap_or(path);
@@ -201,17 +215,31 @@ pub(crate) fn check_table(
     let progress = &mut |_: &Progress| {};
     let mut verification = Verification::new(path.parent().unwrap_or(path), &options, progress);
     verification.check_unlisted_table(path, table)?;
-    let mut findings = verification.report.findings.into_iter();
-    let Some(Finding { severity, path, offset, message }) =
-        findings.find(|finding| finding.severity >= Severity::Unsupported)
-    else {
-        return Ok(());
-    };
-    Err(match (severity, offset) {
-        (Severity::Damage, Some(offset)) => Error::corruption_at(&path, offset, message),
-        (Severity::Damage, None) => Error::corruption(&path, message),
-        _ => Error::new(ErrorKind::NotSupported, message).in_file(&path),
-    })
+    verification.report.first_error()
+}
+
+/// Verifies the tables of an open database's column families. Reads them past the database's
+/// caches.
+///
+/// # Errors
+/// Corruption, for the first damage found; not supported, for unsupported features.
+pub(crate) fn check_open_tables(
+    storage: &Arc<dyn Storage>,
+    families: &[ColumnFamily],
+) -> crate::error::Result<()> {
+    let options = OpenOptions::with_storage(Arc::clone(storage));
+    let progress = &mut |_: &Progress| {};
+    let mut verification = Verification::new(Path::new(""), &options, progress);
+    for family in families {
+        let (readers, current) = (family.readers(), family.super_version());
+        let tables = readers.tables.for_verification();
+        let mut references = BTreeMap::new();
+        for (_, file) in current.version().files() {
+            verification.check_file(&tables, file, &readers.blobs, &mut references)?;
+            verification.report.first_error()?;
+        }
+    }
+    Ok(())
 }
 
 impl<'a> Verification<'a> {

@@ -46,20 +46,30 @@ impl Verification<'_> {
         for (_, file) in family.version.files() {
             let path = tables.path(file);
             self.begin(&path);
-            let checked = tables.open_uncached(file, Purpose::Verification).and_then(|table| {
-                let (length, known) = (table.file().length(), file.size());
-                if length != known {
-                    let message = format!("it has {length} bytes, the MANIFEST says {known}");
-                    self.report.damage(&path, message);
-                }
-                self.check_table(&path, &table, Some(file.added()), &blobs, &mut references)?;
-                self.check_file_checksum(&path, file)
-            });
-            if let Err(error) = checked {
+            if let Err(error) = self.check_file(&tables, file, &blobs, &mut references) {
                 self.report.error(&path, &error);
             }
         }
         self.check_garbage(family, &references);
+    }
+
+    /// Reads and checks a table that the MANIFEST lists.
+    pub(super) fn check_file(
+        &mut self,
+        tables: &TableCache,
+        file: &FileMetadata,
+        blobs: &BlobCache,
+        references: &mut BTreeMap<u64, u64>,
+    ) -> Result<()> {
+        let path = tables.path(file);
+        let table = tables.open_uncached(file, Purpose::Verification)?;
+        let (length, known) = (table.file().length(), file.size());
+        if length != known {
+            let message = format!("it has {length} bytes, the MANIFEST says {known}");
+            self.report.damage(&path, message);
+        }
+        self.check_table(&path, &table, Some(file.added()), blobs, references)?;
+        self.check_file_checksum(&path, file)
     }
 
     fn blob_cache(&self, directory: PathBuf) -> BlobCache {

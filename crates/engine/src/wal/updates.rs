@@ -28,7 +28,8 @@ use super::tail::{FoundBatch, LogTail};
 use crate::error::{Error, ErrorKind, Result};
 
 /// An iterator over the batches in a database's write-ahead logs, in order: returned by
-/// [`Db::updates_since`], and equivalent to RocksDB's `TransactionLogIterator`.
+/// [`Db::updates_since`] and [`Db::updates_since_or_after`], and equivalent to RocksDB's
+/// `TransactionLogIterator`.
 ///
 /// The iterator yields whole batches with their sequence numbers ([`WriteBatch::sequence`]),
 /// including batches without operations. `None` means that there is no next batch *yet* that is
@@ -50,6 +51,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// The iterator can be sent between threads. It does not delay writers.
 ///
 /// [`Db::updates_since`]: crate::Db::updates_since
+/// [`Db::updates_since_or_after`]: crate::Db::updates_since_or_after
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -90,10 +92,12 @@ pub struct Updates {
     /// The last known state of `log`.
     state: LogState,
     /// The sequence number with which the next batch must begin. Before the first batch: a number
-    /// that the batch must contain, or 0 if any batch will do.
+    /// that the batch must contain, or 0 if any batch will do; see also `may_be_later`.
     due: Sequence,
     /// Whether the first batch was found.
     is_started: bool,
+    /// Whether the first batch may begin after `due`.
+    may_be_later: bool,
     /// The last sequence number known to be published.
     published: Sequence,
     /// A batch that was read but is not yet known to be published.
@@ -115,11 +119,16 @@ pub(crate) struct LogsOf {
 
 impl Updates {
     /// Seeks the batch that contains `sequence`, which must be published; if `sequence` is 0, the
-    /// oldest batch.
+    /// oldest batch. If no log contains it and `may_be_later`, seeks the first batch after it.
     ///
     /// # Errors
-    /// Not found, if no log contains the batch; errors from reading the logs.
-    pub(crate) fn since(logs: LogsOf, follower: Follower, sequence: Sequence) -> Result<Self> {
+    /// Not found, if there is no such batch; errors from reading the logs.
+    pub(crate) fn since(
+        logs: LogsOf,
+        follower: Follower,
+        sequence: Sequence,
+        may_be_later: bool,
+    ) -> Result<Self> {
         let LogsOf { published, storage, directory, holds_back } = logs;
         let oldest = follower.logs().into_iter().next().unwrap_or_default();
         let log = LogTail::open(&*storage, &directory, oldest)?;
@@ -133,6 +142,7 @@ impl Updates {
             state,
             due: sequence,
             is_started: false,
+            may_be_later,
             published: 0,
             read_ahead: None,
             first: None,
@@ -140,7 +150,7 @@ impl Updates {
         };
         updates.seek_log()?;
         updates.first = updates.advance()?;
-        if updates.first.is_none() && sequence > 0 && !holds_back {
+        if updates.first.is_none() && sequence > 0 && !holds_back && !may_be_later {
             let message = format!("sequence number {sequence} is in no log");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
@@ -238,7 +248,8 @@ impl Updates {
     /// contain it.
     fn check_order(&self, found: &FoundBatch) -> Result<()> {
         let (first, due) = (found.batch.sequence(), self.due);
-        if first == due || !self.is_started && (first < due || due == 0) {
+        let may_differ = first < due || due == 0 || self.may_be_later;
+        if first == due || !self.is_started && may_differ {
             return Ok(());
         }
         let path = self.log.path();

@@ -459,6 +459,18 @@ fn check_takes_writes(family: &ColumnFamily) -> Result<()> {
     Err(Error::invalid_argument(message))
 }
 
+/// Returns why a column family cannot store operands of merges.
+pub(crate) fn no_merge_operator(family: &ColumnFamily) -> String {
+    let (name, options) = (family.name(), family.options());
+    match options.merge_operator.id() {
+        Some(operator) => format!(
+            "merge operator '{operator}' of column family '{name}' is neither built in nor \
+             registered"
+        ),
+        None => format!("column family '{name}' has no merge_operator"),
+    }
+}
+
 /// Refuses a record that a column family cannot store.
 fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
     if record.kind.value_type().is_some() {
@@ -480,15 +492,7 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
             Err(Error::invalid_argument("blob indexes are written by flushes, not by batches"))
         }
         RecordKind::Merge if !family.has_merge_operator() => {
-            let (name, options) = (family.name(), family.options());
-            let message = match options.merge_operator.id() {
-                Some(operator) => format!(
-                    "merge operator '{operator}' of column family '{name}' is neither built \
-                     in nor registered"
-                ),
-                None => format!("column family '{name}' has no merge_operator"),
-            };
-            Err(Error::invalid_argument(message))
+            Err(Error::invalid_argument(no_merge_operator(family)))
         }
         _ => {
             record.check_length().map_err(|error| Error::invalid_argument(error.to_string()))?;

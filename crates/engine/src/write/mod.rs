@@ -44,6 +44,7 @@ pub(crate) mod queue;
 mod wal_options;
 mod wal_switch;
 
+pub(crate) use commit::no_merge_operator;
 pub use options::WriteOptions;
 pub(crate) use path::WritePath;
 pub(crate) use wal_options::wal_options;

@@ -244,7 +244,7 @@ fn missing_objects_are_reported_and_ignored() {
         assert_eq!(get(&db, "a").expect("a get").as_deref(), Some(&b"1"[..]));
         let error =
             db.merge_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect_err("a merge");
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert_eq!(error.kind(), ErrorKind::NotSupported);
         assert!(error.message().contains("'my.Operator'"), "{error}");
         // The options still name the missing objects, so the next OPTIONS file does too.
         let now: Vec<_> = family.options().print_all();

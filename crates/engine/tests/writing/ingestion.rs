@@ -355,7 +355,7 @@ fn files_unsuitable_for_the_column_family_are_refused_by_name() {
     db.flush_all().expect("a flush");
     let own = names(&disk, Path::new(PATH)).into_iter().rfind(|name| name.ends_with("sst"));
     write(&read(&disk, &Path::new(PATH).join(own.expect("a table"))));
-    refused(ErrorKind::InvalidArgument, "not made to be ingested");
+    refused(ErrorKind::Corruption, "not made to be ingested");
 
     let keys: Vec<String> = (0..500).map(|at| format!("key{at:04}")).collect();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();

@@ -275,13 +275,11 @@
   F(rocksdb_ingestexternalfileoptions_get_verify_file_checksum) \
   F(rocksdb_ingestexternalfileoptions_get_write_global_seqno) \
   F(rocksdb_ingestexternalfileoptions_set_allow_blocking_flush) \
-  F(rocksdb_ingestexternalfileoptions_set_allow_db_generated_files) \
   F(rocksdb_ingestexternalfileoptions_set_allow_global_seqno) \
   F(rocksdb_ingestexternalfileoptions_set_fail_if_not_bottommost_level) \
   F(rocksdb_ingestexternalfileoptions_set_failed_move_fall_back_to_copy) \
   F(rocksdb_ingestexternalfileoptions_set_file_opening_threads) \
   F(rocksdb_ingestexternalfileoptions_set_fill_cache) \
-  F(rocksdb_ingestexternalfileoptions_set_ingest_behind) \
   F(rocksdb_ingestexternalfileoptions_set_link_files) \
   F(rocksdb_ingestexternalfileoptions_set_move_files) \
   F(rocksdb_ingestexternalfileoptions_set_prefetch_lmax_index_and_filter_blocks) \
@@ -289,7 +287,6 @@
   F(rocksdb_ingestexternalfileoptions_set_verify_checksums_before_ingest) \
   F(rocksdb_ingestexternalfileoptions_set_verify_checksums_readahead_size) \
   F(rocksdb_ingestexternalfileoptions_set_verify_file_checksum) \
-  F(rocksdb_ingestexternalfileoptions_set_write_global_seqno) \
   F(rocksdb_iter_destroy) \
   F(rocksdb_iter_get_error) \
   F(rocksdb_iter_key) \

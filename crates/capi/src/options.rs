@@ -82,7 +82,12 @@ impl rocksdb_options_t {
     /// Adds the options and objects of the column family `name` to those of an open call.
     pub(crate) fn add_family(&self, open: &mut OpenOptions, name: &str) -> Outcome<()> {
         open.set_column_family(name, self.family.clone());
-        open.set_family_objects(name, self.objects()?);
+        let objects = self.objects()?;
+        if let Some(comparator) = &objects.comparator {
+            // Column families that a program does not name are opened for reading, too.
+            open.add_comparator(comparator.clone());
+        }
+        open.set_family_objects(name, objects);
         Ok(())
     }
 

@@ -22,6 +22,9 @@
 //!
 //! Each step takes the value that the step before it returns, so the steps cannot be exchanged.
 //!
+//! [`Db::cancel_background_work`] does the flush of step 2 and step 3, but lets writes continue. It
+//! changes nothing else on disk: closing and crashes afterwards have the same effect as without it.
+//!
 //! A user callback cannot close the database, since closing waits for callbacks. A callback may
 //! drop the last handle; a thread of the environment then closes the database.
 

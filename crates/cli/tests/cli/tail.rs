@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tailwater_testkit::filesystem::say;
+use tailwater_testkit::{directory, golden};
 
 use crate::support::{Answer, program, read, run_with, write};
 
@@ -100,6 +101,16 @@ fn impossible_experiments_are_refused_before_anything_is_created() {
     assert!(!place.exists());
 }
 
+/// Regression test: with the directory of a database, the experiment held the database's lock.
+#[test]
+fn the_directory_of_a_database_is_refused() {
+    let database = golden::unpack("basic");
+    let before = directory::snapshot(database.path());
+    let refused = tail(database.path(), &[]).ended(1, "CURRENT");
+    assert!(refused.complaints.contains("--directory"), "{}", refused.complaints);
+    directory::assert_unchanged(database.path(), &before);
+}
+
 /// Returns the command of an experiment without `--keep`, so that all directories except the
 /// results are removed at the end.
 fn passing(directory: &Path, arguments: &[&str]) -> Command {
@@ -114,7 +125,7 @@ fn passing(directory: &Path, arguments: &[&str]) -> Command {
 fn assert_only_results_are_left(directory: &Path) {
     let mut left = names(directory);
     left.sort();
-    assert_eq!(left, ["LOCK", "report"]);
+    assert_eq!(left, ["LOCK-OF-TAILWATER-EXPERIMENT", "report"]);
 }
 
 #[expect(clippy::disallowed_methods, reason = "the experiment's directory")]

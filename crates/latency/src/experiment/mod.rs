@@ -9,6 +9,7 @@ pub(crate) mod aggregate;
 pub(crate) mod course;
 mod earlier;
 mod kernel;
+mod place;
 pub(crate) mod table;
 pub(crate) mod timeline;
 
@@ -24,6 +25,7 @@ use tailwater_io::kernel::{Environment, System};
 pub use self::aggregate::variation;
 pub use self::earlier::Earlier;
 pub(crate) use self::kernel::KERNEL;
+pub(crate) use self::place::Place;
 pub use self::table::{Figure, Table};
 use crate::failure::Failure;
 use crate::files::write_json;

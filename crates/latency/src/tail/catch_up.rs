@@ -25,9 +25,9 @@ use super::launch::{Launch, Processes};
 use super::plan::Plan;
 use super::source::Source;
 use super::units::{Bytes, HotSet};
-use crate::experiment::{Finished, Measured, Table, in_turn};
+use crate::experiment::{Finished, Measured, Place, Table, in_turn};
 use crate::failure::Failure;
-use crate::files::{create_directory, write_json};
+use crate::files::write_json;
 use crate::log::scratch;
 use crate::numbers;
 use crate::own::OwnDirectory;
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &CatchUpArguments) -> Result<Finished, Failure> {
         directory: Some(arguments.directory.clone()),
         ..TailArguments::default()
     })?;
-    create_directory(&plan.directory)?;
+    let _place = Place::take(&plan.directory)?;
     let processes = Processes::new(plan.parameters.limit_bytes)?;
     let source = Source::new(&plan.parameters);
     let original = OwnDirectory::at(&source.path(&plan.directory))?;

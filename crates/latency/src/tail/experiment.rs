@@ -3,9 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use tailwater_io::Storage;
-use tailwater_io::posix::PosixStorage;
-
 use super::calibration;
 use super::child::{Assignment, ConcurrentWork};
 use super::copy::{check_free_space, copy_database};
@@ -19,9 +16,9 @@ use super::results::{Results, Run};
 use super::source::Source;
 use super::table::Table;
 use super::{summary, tables};
-use crate::experiment::Finished;
+use crate::experiment::{Finished, Place};
 use crate::failure::Failure;
-use crate::files::{create_directory, write_text};
+use crate::files::write_text;
 use crate::own::OwnDirectory;
 
 /// Maximum duration of the measurement of a baseline.
@@ -47,17 +44,11 @@ impl<'a> Experiment<'a> {
     /// Runs the whole experiment.
     ///
     /// # Errors
-    /// Errors of the engines and of the filesystem; too little free space.
+    /// The errors of [`Place::take`]; errors of the engines and of the filesystem; too little free
+    /// space.
     pub(super) fn run(mut self) -> Result<Finished, Failure> {
         let start = Instant::now();
-        create_directory(&self.plan.directory)?;
-        let lock = PosixStorage::new().lock(&self.plan.directory.join("LOCK"));
-        let _lock = lock.map_err(|error| match error.source.kind() {
-            std::io::ErrorKind::WouldBlock => {
-                format!("{} is used by another experiment", self.plan.directory.display())
-            }
-            _ => error.to_string(),
-        })?;
+        let _place = Place::take(&self.plan.directory)?;
         let results = Results::open(&mut self.plan)?;
         // The source database is removed at the end only if this experiment builds it.
         let directory = &self.plan.directory;

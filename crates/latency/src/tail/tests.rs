@@ -11,6 +11,7 @@ use tailwater_io::sync::Mutex;
 
 use super::arguments::{Limit, Preset, TailArguments};
 use super::batches::BatchForm;
+use super::catch_up::CatchUpArguments;
 use super::child::{Assignment, measure};
 use super::configuration::Configuration;
 use super::experiment::Experiment;
@@ -19,6 +20,7 @@ use super::launch::{Launch, Measured};
 use super::plan::Plan;
 use super::tailwater::TAILWATER;
 use super::units::{Bytes, HotSet, WriteRate};
+use crate::experiment::Place;
 use crate::failure::Failure;
 use crate::files::read_json;
 
@@ -340,11 +342,20 @@ fn values_compress_in_a_compressed_database() {
 #[test]
 fn two_experiments_do_not_share_a_directory() {
     let scratch = tempfile::tempdir().unwrap();
-    let held = tailwater_io::Storage::lock(
-        &tailwater_io::posix::PosixStorage::new(),
-        &scratch.path().join("LOCK"),
-    );
+    let held = Place::take(scratch.path()).unwrap();
     let error = experiment(&arguments(scratch.path()), &Here::default()).unwrap_err();
+    assert!(error.to_string().contains("another experiment"), "{error}");
+    let catch_up = CatchUpArguments {
+        size: Bytes(1 << 20),
+        limit: Bytes(64 << 20),
+        readers: 1,
+        read_rate: 100.0,
+        duration: 0.1,
+        runs: 1,
+        directory: scratch.path().to_owned(),
+        out: None,
+    };
+    let error = super::catch_up(&catch_up).unwrap_err();
     assert!(error.to_string().contains("another experiment"), "{error}");
     drop(held);
 }

@@ -48,13 +48,18 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
 /// # Errors
 /// Errors from writing the file.
 pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
-    let unfinished = path.with_extension("unfinished");
+    let unfinished = unfinished(path);
     let written =
         std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
     if written.is_err() {
         let _ = std::fs::remove_file(&unfinished);
     }
     Ok(named(path, written)?)
+}
+
+/// Returns the path at which [`write_text`] writes a file before it renames it.
+pub(crate) fn unfinished(path: &Path) -> PathBuf {
+    path.with_extension("unfinished")
 }
 
 /// Creates a directory and its parents.

@@ -1,5 +1,5 @@
-//! Directories that this program creates, fills and removes. It never removes a directory that it
-//! did not create.
+//! Directories that this program creates, fills and removes, and files that it overwrites. It never
+//! removes or overwrites what it did not create.
 //!
 //! The first file written into a new directory is a mark file. The program removes a directory only
 //! if it contains the mark or is empty. Before it creates a directory, it removes such a directory
@@ -11,6 +11,10 @@
 //!
 //! A crash is safe at each step: the next run removes a directory that is marked or empty, and what
 //! is left of a renamed one.
+//!
+//! Files that stay, such as reports, are in directories of the user. A mark file next to them,
+//! which stands for a fixed set of names, is written before them. Without the mark, none of them
+//! may exist ([`claim_files`]).
 
 use std::ffi::OsString;
 use std::fs::symlink_metadata;
@@ -18,7 +22,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
-use crate::files::{named, rename};
+use crate::files::{named, rename, unfinished, write_text};
 use crate::memory_limit::interrupt::{Guard, on_interrupt};
 
 /// Name of the mark file in a directory that this program created.
@@ -105,6 +109,30 @@ pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
         remove_whole(&removed)?;
     }
     Ok(())
+}
+
+/// Marks `files` as this program's with the mark file `mark`, which contains `text` for a user who
+/// finds it. The mark is written even if it exists, so that a directory that cannot be written to
+/// is found out before there are results.
+///
+/// # Errors
+/// If there is no mark, and a file exists that would be overwritten; errors from writing the mark.
+pub(crate) fn claim_files(mark: &Path, text: &str, files: &[PathBuf]) -> Result<(), Failure> {
+    if !mark.exists() {
+        let written = files.iter().flat_map(|file| [file.clone(), unfinished(file)]);
+        let mut written = written.chain([unfinished(mark)]);
+        // `symlink_metadata` also finds a dangling symbolic link, which must not be overwritten
+        // either.
+        if let Some(path) = written.find(|path| path.symlink_metadata().is_ok()) {
+            return Err(format!(
+                "{} would be overwritten, but was not created by this program: move it away, or \
+                 write elsewhere with --out",
+                path.display()
+            )
+            .into());
+        }
+    }
+    write_text(mark, text)
 }
 
 /// Returns the path that a directory is renamed to before its removal.

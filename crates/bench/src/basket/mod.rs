@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use tailwater_latency::experiment::Earlier;
 use tailwater_latency::experiment::{Finished, command, environment, now, turns};
-use tailwater_latency::files::{Temporary, create_directory, write_text};
+use tailwater_latency::files::{Temporary, write_text};
 use tailwater_latency::live::Steps;
 use tailwater_latency::parsing::at_least_one;
+use tailwater_latency::report::ReportFiles;
 use tailwater_latency::say;
 
 use self::report::{Parameters, Report, Row, document};
@@ -59,7 +60,7 @@ impl BasketArguments {
         if let Some(finished) = self.earlier.finish(document)? {
             return Ok(finished);
         }
-        create_directory(&self.out).map_err(|error| format!("--out: {error}"))?;
+        let files = ReportFiles::in_directory(&self.out)?;
         let engines = self.candidates(known, cold)?;
         let workloads = self.chosen_workloads()?;
         let mut rates: Rates =
@@ -72,7 +73,7 @@ impl BasketArguments {
         let report = self.report(&engines, rates);
         let text = report.text();
         write_text(&self.out.join("table.txt"), &text)?;
-        Finished::recorded(text + "\n", &report, &self.out.join("report.json"), document)
+        Finished::recorded(text + "\n", &report, &files, document)
     }
 
     /// Returns the requested engines, followed by those that have `async_io` with that option, if

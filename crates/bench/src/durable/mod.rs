@@ -28,7 +28,8 @@ pub(crate) use arguments::DurableArguments;
 pub(crate) use neighbour::{NEIGHBOUR_COMMAND, compute};
 
 use tailwater_latency::experiment::Finished;
-use tailwater_latency::files::{create_directory, write_text};
+use tailwater_latency::files::write_text;
+use tailwater_latency::report::ReportFiles;
 
 use self::document::document;
 use self::experiment::Experiment;
@@ -40,9 +41,9 @@ pub(crate) fn run(arguments: &DurableArguments, known: &[Engine]) -> Result<Fini
         return Ok(finished);
     }
     let (out, failed) = (&arguments.out, |error| format!("--out: {error}"));
-    create_directory(out).map_err(failed)?;
+    let files = ReportFiles::in_directory(out)?;
     let report = Experiment::new(arguments, known)?.run()?;
     let text = report.to_string();
     write_text(&out.join("table.txt"), &text).map_err(failed)?;
-    Finished::recorded(text + "\n", &report, &out.join("report.json"), document)
+    Finished::recorded(text + "\n", &report, &files, document)
 }

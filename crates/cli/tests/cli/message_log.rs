@@ -5,7 +5,7 @@ use std::path::Path;
 use tailwater_format::message::batch::Builder;
 use tailwater_log::{Consumer, Log, LogOptions, TopicId, TopicOptions};
 
-use crate::support::{Answer, change, file, read, run_with};
+use crate::support::{Answer, change, file, program, read, run, run_with, write};
 
 fn batch(numbers: std::ops::Range<u64>) -> Vec<u8> {
     let mut builder = Builder::new(1_000_000);
@@ -157,6 +157,42 @@ fn the_benchmark_prints_its_tables_and_writes_a_report() {
     let modes = configurations.iter().map(|row| row["mode"].as_str().expect("a mode").to_owned());
     let rows: Vec<_> = modes.map(|mode| vec![mode]).collect();
     tailwater_testkit::report::check(&String::from_utf8(html).expect("UTF-8"), &rows);
+}
+
+/// Arguments of a benchmark with little work.
+const BRIEF: [&str; 10] =
+    ["--rate", "10MB", "--batch", "10", "--duration", "0.2", "--runs", "1", "--modes", "buffered"];
+
+/// Regression test: a benchmark overwrote files with the names of its report, and found out only
+/// after the measurement that the report could not be written.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the user's files")]
+fn a_benchmark_replaces_only_its_own_report() {
+    let bench = |scratch: &Path, experiment: &[&str]| {
+        let [directory, out] = ["disk", "out/today.json"].map(|name| scratch.join(name));
+        let mut command = program();
+        command.args(["log", "bench"]).args(experiment);
+        command.arg("--directory").arg(directory).arg("--out").arg(out);
+        run(command)
+    };
+    let catch_up = ["catch-up", "--size", "1MB", "--limit", "64M", "--runs", "1"];
+    for theirs in ["out/today.json", "out/today.html", "out/today.svg", "out"] {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let path = scratch.path().join(theirs);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("directories");
+        write(&path, b"mine");
+        for experiment in [&BRIEF[..], &catch_up] {
+            let refused = bench(scratch.path(), experiment).ended(1, &path.to_string_lossy());
+            assert!(!refused.complaints.contains("run 1 of 1"), "{}", refused.complaints);
+            assert_eq!(read(&path), b"mine", "{theirs}");
+        }
+    }
+    let scratch = tempfile::tempdir().expect("a directory");
+    for _ in 0..2 {
+        assert_eq!(bench(scratch.path(), &BRIEF).code, 0);
+        let report = read(&scratch.path().join("out/today.json"));
+        serde_json::from_slice::<serde_json::Value>(&report).expect("a report");
+    }
 }
 
 #[test]

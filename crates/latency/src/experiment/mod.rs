@@ -29,7 +29,7 @@ pub(crate) use self::place::Place;
 pub use self::table::{Figure, Table};
 use crate::failure::Failure;
 use crate::files::write_json;
-use crate::report::{self, Describe};
+use crate::report::{self, Describe, ReportFiles};
 
 /// A finished experiment.
 #[derive(Debug)]
@@ -50,18 +50,19 @@ impl Finished {
         Ok(Self { text, result: serde_json::to_value(result)? })
     }
 
-    /// Like [`Self::new`], and also writes the result to the file `json`, and its report and the
-    /// report's picture next to it. The text ends with the path of the report.
+    /// Like [`Self::new`], and also writes the result, its report and the report's picture to
+    /// `files`. The text ends with the path of the report.
     ///
     /// # Errors
     /// Errors from writing the files.
     pub fn recorded(
         text: String,
         result: &impl Serialize,
-        json: &Path,
+        files: &ReportFiles,
         describe: Describe,
     ) -> Result<Self, Failure> {
         let mut finished = Self::new(text, result)?;
+        let json = files.json();
         write_json(json, &finished.result)?;
         let report = report::write(&describe(&finished.result)?, json)?;
         finished.text +=

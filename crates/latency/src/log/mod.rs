@@ -34,10 +34,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::experiment::Earlier;
-use crate::experiment::{Finished, in_turn};
+use crate::experiment::{Earlier, Finished, in_turn};
 use crate::failure::Failure;
 use crate::parsing::at_least_one;
+use crate::report::ReportFiles;
 use crate::tail::{Bytes, CatchUpArguments};
 pub use group_commit::GroupCommitArguments;
 pub use mode::Mode;
@@ -108,8 +108,8 @@ pub struct LogBenchArguments {
     /// Parent directory of the log, on the disk to measure; the log is removed afterwards
     #[arg(long, default_value = "tailwater-log-bench")]
     pub(crate) directory: PathBuf,
-    /// Path of the results; the report, an .html file, and its picture are next to it [default:
-    /// report.json in the directory]
+    /// Path of the results, a .json file; the report, an .html file, and its picture are next to it
+    /// [default: report.json in the directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
@@ -129,12 +129,15 @@ pub fn run(arguments: &LogBenchArguments) -> Result<Finished, Failure> {
             if let Some(finished) = arguments.earlier.finish(document::document)? {
                 return Ok(finished);
             }
+            let out = arguments.out.clone();
+            let out = out.unwrap_or_else(|| arguments.directory.join("report.json"));
+            let files = ReportFiles::at(&out)?;
             let measured = in_turn(Row::all(arguments), arguments.runs, |run, row| {
                 let name = format!("run {} of {}: {}", run + 1, arguments.runs, row.label());
                 say!("{name}");
                 run::run(arguments, row, &name)
             })?;
-            report::finish(arguments, &measured)
+            report::finish(arguments, &measured, &files)
         }
     }
 }

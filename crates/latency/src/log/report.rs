@@ -9,6 +9,7 @@ use super::figures::Figures;
 use super::mode::Mode;
 use crate::experiment::{Figure, Finished, KERNEL, Measured, Table, command, environment, now};
 use crate::failure::Failure;
+use crate::report::ReportFiles;
 use crate::tail::Bytes;
 
 /// The kernel's figures that are in the table.
@@ -67,6 +68,7 @@ impl Row {
 pub(super) fn finish(
     arguments: &LogBenchArguments,
     measured: &[Measured<Row, Figures>],
+    files: &ReportFiles,
 ) -> Result<Finished, Failure> {
     let environment = environment(&arguments.directory).into_iter();
     let environment = environment.map(|(name, value)| (name.to_owned(), value.into()));
@@ -89,8 +91,6 @@ pub(super) fn finish(
         "environment": environment.collect::<Map<String, Value>>(),
         "configurations": measured,
     });
-    let path = arguments.out.clone();
-    let path = path.unwrap_or_else(|| arguments.directory.join("report.json"));
     let text = format!(
         "{:.0} MB/s each way in batches of {} messages of {} bytes; {} partitions, {} producers and {} \
          consumers,\n{} event loop{}; medians of {} runs of {} s\n\n{}\n{}\n{}\n\
@@ -110,7 +110,7 @@ pub(super) fn finish(
         side("consumers", measured)?,
         kernel(measured)?,
     );
-    Finished::recorded(text + "\n", &report, &path, document)
+    Finished::recorded(text + "\n", &report, files, document)
 }
 
 fn side(name: &str, measured: &[Measured<Row, Figures>]) -> Result<Table, Failure> {

@@ -8,6 +8,7 @@
 
 pub(crate) mod compare;
 pub mod facts;
+mod files;
 mod html;
 mod plot;
 mod published;
@@ -17,6 +18,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+pub use self::files::ReportFiles;
 pub(crate) use self::published::{
     CASSANDRA_21134, IGGY_3068, ROCKSDB_14743_COMMIT, ROCKSDB_14743_LARGE, ROCKSDB_14743_SMALL,
 };

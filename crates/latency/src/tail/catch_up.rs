@@ -32,6 +32,7 @@ use crate::log::scratch;
 use crate::numbers;
 use crate::own::OwnDirectory;
 use crate::parsing::{above_zero, at_least_one};
+use crate::report::ReportFiles;
 
 /// Number of messages in each batch of the log.
 const BATCH: u32 = 100;
@@ -101,6 +102,8 @@ pub(crate) fn run(arguments: &CatchUpArguments) -> Result<Finished, Failure> {
         ..TailArguments::default()
     })?;
     let _place = Place::take(&plan.directory)?;
+    let out = arguments.out.clone();
+    let files = ReportFiles::at(&out.unwrap_or_else(|| plan.directory.join("report.json")))?;
     let processes = Processes::new(plan.parameters.limit_bytes)?;
     let source = Source::new(&plan.parameters);
     let original = OwnDirectory::at(&source.path(&plan.directory))?;
@@ -126,8 +129,6 @@ pub(crate) fn run(arguments: &CatchUpArguments) -> Result<Finished, Failure> {
     })?;
     own_log.remove()?;
     copy.remove()?;
-    let out = arguments.out.clone();
-    let out = out.unwrap_or_else(|| plan.directory.join("report.json"));
     let rows: Vec<_> = measured
         .iter()
         .map(|Measured { row, runs, .. }| json!({"mode": row.name, "runs": runs}))
@@ -138,7 +139,7 @@ pub(crate) fn run(arguments: &CatchUpArguments) -> Result<Finished, Failure> {
         "memory_limit": processes.memory_limit().0,
     });
     let report = json!({"schema": 1, "parameters": parameters, "rows": rows});
-    write_json(&out, &report)?;
+    write_json(files.json(), &report)?;
     Finished::new(text(arguments, plan.parameters.hot_bytes(), &measured), &report)
 }
 

@@ -20,6 +20,7 @@ use crate::experiment::{Finished, Place};
 use crate::failure::Failure;
 use crate::files::write_text;
 use crate::own::OwnDirectory;
+use crate::report::ReportFiles;
 
 /// Maximum duration of the measurement of a baseline.
 const BASELINE: Duration = Duration::from_secs(10);
@@ -261,7 +262,8 @@ impl<'a> Experiment<'a> {
         {
             text.push_str(&format!("{sentences}\n\n"));
         }
-        Finished::recorded(text, &report, &out.join("report.json"), document)
+        let files = ReportFiles::claimed(out.join("report.json"));
+        Finished::recorded(text, &report, &files, document)
     }
 }
 

@@ -9,7 +9,8 @@ use super::figures::Figures;
 use super::plan::{Parameters, Plan, Row};
 use crate::experiment::timeline::Timeline;
 use crate::failure::Failure;
-use crate::files::{create_directory, named, read_json, write_json, write_text};
+use crate::files::{create_directory, named, read_json, write_json};
+use crate::own::claim_files;
 
 /// Name of the file that marks a directory as a results directory of this program.
 const MARK: &str = "RESULTS-OF-TAILWATER-TAIL";
@@ -79,27 +80,12 @@ impl Results {
         self.out.join("runs")
     }
 
-    /// Marks the directory as a results directory, unless it is already marked.
+    /// Marks the directory as a results directory.
     ///
     /// # Errors
     /// If the directory is not marked and contains files that would be overwritten.
     fn check_own(&self) -> Result<(), Failure> {
-        if self.out.join(MARK).exists() {
-            return Ok(());
-        }
-        let unfinished = |name: &str| self.out.join(name).with_extension("unfinished");
-        let mut written = WRITTEN.iter().flat_map(|name| [self.out.join(name), unfinished(name)]);
-        // `symlink_metadata` also finds a dangling symbolic link, which must not be overwritten
-        // either.
-        if let Some(path) = written.find(|path| path.symlink_metadata().is_ok()) {
-            return Err(format!(
-                "{} would be overwritten, but was not created by this program: move it away, or \
-                 choose another directory with --out",
-                path.display()
-            )
-            .into());
-        }
-        write_text(&self.out.join(MARK), MARK_TEXT)
+        claim_files(&self.out.join(MARK), MARK_TEXT, &WRITTEN.map(|name| self.out.join(name)))
     }
 
     /// Removes the stored runs of an earlier experiment, and no other files.

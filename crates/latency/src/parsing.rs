@@ -10,6 +10,14 @@ pub fn above_zero(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses the duration of a measurement in seconds, from a millisecond to 1,000,000 seconds.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.001..=1e6).contains(&seconds) => Ok(seconds),
+        _ => Err("not a number of seconds from 0.001 to 1000000".into()),
+    }
+}
+
 /// Parses a share: a number above 0 and up to 1.
 pub fn share(text: &str) -> Result<f64, String> {
     match text.parse() {

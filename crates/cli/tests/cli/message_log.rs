@@ -195,6 +195,47 @@ fn a_benchmark_replaces_only_its_own_report() {
     }
 }
 
+/// Regression test: with some of these values, a benchmark panicked or never ended.
+#[test]
+fn impossible_benchmarks_are_refused() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let directory = scratch.path().join("bench");
+    let bench = |experiment: &str, arguments: &[&str]| {
+        let mut command = program();
+        command.args(["log", "bench"]).args(experiment.split_whitespace());
+        command.arg("--directory").arg(&directory).args(arguments);
+        run(command)
+    };
+    for (experiment, option, values, bounds) in [
+        ("", "--rate", &["0", "0.1", "NaN", "inf"][..], ""),
+        ("", "--batch", &["0"], "1..="),
+        ("", "--message-size", &["0", "7", "67108865"], "8..=67108864"),
+        ("", "--duration", &["-1", "0", "NaN", "inf", "1e300"], "from 0.001 to 1000000"),
+        ("", "--runs", &["0"], "at least 1"),
+        ("", "--clients", &["0"], "at least 1"),
+        ("", "--partitions", &["0"], "at least 1"),
+        ("", "--messages-required-to-save", &["0", "1,0"], "1..="),
+        ("", "--size-of-messages-required-to-save", &["0"], "above 0"),
+        ("", "--segment-size", &["0", "1K", "2T"], "64K to 1T"),
+        ("open", "--segments", &["0"], "at least 1"),
+        ("group-commit", "--batch", &["0"], "1..="),
+        ("group-commit", "--message-size", &["0"], "1..="),
+        ("group-commit", "--duration", &["-1", "1e300"], "from 0.001 to 1000000"),
+        ("catch-up", "--size", &["0"], "above 0"),
+        ("catch-up", "--limit", &["0", "1M"], "at least 16M"),
+        ("catch-up", "--duration", &["-1", "NaN"], "from 0.001 to 1000000"),
+    ] {
+        for &value in values {
+            let refused = bench(experiment, &[option, value]).ended(2, option);
+            assert!(refused.complaints.contains(bounds), "{}", refused.complaints);
+        }
+    }
+    assert!(!directory.exists());
+    let large =
+        ["--batch", "4000000000", "--duration", "0.2", "--runs", "1", "--modes", "buffered"];
+    bench("", &large).ended(1, "--batch");
+}
+
 #[test]
 fn the_other_experiments_print_a_row_for_each_case() {
     let scratch = tempfile::tempdir().expect("a directory");

@@ -35,7 +35,10 @@ impl Schedule {
 
 /// Length of the due time in bytes, which is stored at the start of each payload. The due time is
 /// in nanoseconds since the start of the run.
-const DUE_BYTES: usize = 8;
+pub(super) const DUE_BYTES: usize = 8;
+
+/// Longest time between two batches of a producer, in seconds. It is longer than any run.
+const INTERVAL_MAX_S: f64 = 1e9;
 
 /// Runs producer number `producer`: sends batches to its partitions in turn, at their due times.
 /// Records the latencies of the messages, and returns the number of messages sent. Messages that
@@ -50,8 +53,7 @@ pub(super) fn produce(
     let mut messages = 0;
     let connections: Vec<Connection<Acknowledged>> = loops.iter().map(Connection::new).collect();
     let batch_bytes = f64::from(arguments.batch) * f64::from(arguments.message_size);
-    let interval = batch_bytes * arguments.clients as f64 / arguments.rate.0 as f64;
-    let interval = Duration::from_secs_f64(interval);
+    let interval = interval(batch_bytes, arguments.rate.0, arguments.clients);
     let mine: Vec<usize> = if arguments.balanced {
         (0..arguments.partitions).collect()
     } else {
@@ -60,9 +62,9 @@ pub(super) fn produce(
     if mine.is_empty() {
         return Ok(0);
     }
-    let mut payload = vec![b'x'; (arguments.message_size as usize).max(DUE_BYTES)];
+    let mut payload = vec![b'x'; arguments.message_size as usize];
     // Stagger the producers: their first due times are spread evenly over one interval.
-    let mut due = schedule.start + interval / arguments.clients as u32 * producer as u32;
+    let mut due = schedule.start + interval.mul_f64(producer as f64 / arguments.clients as f64);
     for number in 0.. {
         if due >= schedule.end {
             break;
@@ -90,6 +92,13 @@ pub(super) fn produce(
     }
     recorder.finish();
     Ok(messages)
+}
+
+/// Returns the time between two batches of a producer, if all producers together send at this rate.
+fn interval(batch_bytes: f64, bytes_per_second: u64, producers: usize) -> Duration {
+    let seconds = batch_bytes * producers as f64 / bytes_per_second as f64;
+    // An interval that is rounded to zero would never bring the producer to the end of the run.
+    Duration::from_secs_f64(seconds.min(INTERVAL_MAX_S)).max(Duration::from_nanos(1))
 }
 
 /// Runs consumer number `consumer`: polls its partitions in turn until the producers have ended and
@@ -172,4 +181,18 @@ fn note(
         }
     }
     Ok(noted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression test: the interval of very small or very frequent batches was zero, so that a run
+    /// never ended.
+    #[test]
+    fn every_rate_has_an_interval() {
+        assert_eq!(interval(100_000.0, 250_000_000, 2), Duration::from_micros(800));
+        assert_eq!(interval(8.0, u64::MAX / 2, 1), Duration::from_nanos(1));
+        assert_eq!(interval(1e30, 1, 2), Duration::from_secs(1_000_000_000));
+    }
 }

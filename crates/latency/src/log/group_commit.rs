@@ -16,10 +16,10 @@ use tailwater_io::Purpose;
 use tailwater_io::kernel::{Sampler, System, Target};
 use tailwater_log::{Durability, IoModeChoice, LogOptions, TailMemory, TopicOptions};
 
-use super::scratch;
+use super::scratch::{self, BATCH_BYTES_MAX};
 use crate::experiment::{Finished, Table, in_turn};
 use crate::failure::Failure;
-use crate::parsing::{above_zero, at_least_one};
+use crate::parsing::{at_least_one, seconds};
 
 /// Interval between two samples of the kernel's counters.
 const SAMPLED: Duration = Duration::from_millis(250);
@@ -40,13 +40,16 @@ pub struct GroupCommitArguments {
     #[arg(long, value_delimiter = ',', default_value = "1,8", value_parser = at_least_one)]
     in_flight: Vec<usize>,
     /// Number of messages per batch
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
     batch: u32,
     /// Payload length of a message, in bytes
-    #[arg(long, default_value_t = 1000)]
+    #[arg(
+        long, default_value_t = 1000,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(BATCH_BYTES_MAX))
+    )]
     message_size: u32,
     /// Duration of the measurement for each row of the table, in seconds
-    #[arg(long, default_value_t = 10.0, value_parser = above_zero)]
+    #[arg(long, default_value_t = 10.0, value_parser = seconds, allow_negative_numbers = true)]
     duration: f64,
     /// Parent directory of the log, on the disk to measure; the log is removed afterwards
     #[arg(long, default_value = "tailwater-log-commit")]
@@ -91,7 +94,7 @@ pub(super) fn run(arguments: &GroupCommitArguments) -> Result<Finished, Failure>
     );
     for row in &measured {
         let (Row { partitions, persisters, in_flight }, figures) = (&row.row, &row.median);
-        let bytes = f64::from(arguments.batch * arguments.message_size);
+        let bytes = f64::from(arguments.batch) * f64::from(arguments.message_size);
         table.row([
             partitions.to_string(),
             persisters.to_string(),

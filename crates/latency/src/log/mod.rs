@@ -36,13 +36,15 @@ use clap::{Args, Subcommand};
 
 use crate::experiment::{Earlier, Finished, in_turn};
 use crate::failure::Failure;
-use crate::parsing::at_least_one;
+use crate::parsing::{at_least_one, seconds};
 use crate::report::ReportFiles;
 use crate::tail::{Bytes, CatchUpArguments};
+use clients::DUE_BYTES;
 pub use group_commit::GroupCommitArguments;
 pub use mode::Mode;
 pub use open_time::OpenArguments;
 use report::Row;
+use scratch::BATCH_BYTES_MAX;
 
 /// Experiments other than the one with producers and consumers.
 #[derive(Debug, Clone, Subcommand)]
@@ -63,13 +65,16 @@ pub struct LogBenchArguments {
     #[command(subcommand)]
     pub(crate) experiment: Option<Experiment>,
     /// Payload to send, and to poll, per second
-    #[arg(long, value_name = "BYTES", default_value = "250MB")]
+    #[arg(long, value_name = "BYTES", default_value = "250MB", value_parser = Bytes::above_zero)]
     pub(crate) rate: Bytes,
     /// Number of messages per batch
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) batch: u32,
-    /// Payload length of a message, in bytes
-    #[arg(long, default_value_t = 1000)]
+    /// Payload length of a message, in bytes; at least 8, for the time when it was due
+    #[arg(
+        long, default_value_t = 1000,
+        value_parser = clap::value_parser!(u32).range(DUE_BYTES as i64..=i64::from(BATCH_BYTES_MAX))
+    )]
     pub(crate) message_size: u32,
     /// Number of partitions, distributed over producers and consumers
     #[arg(long, default_value_t = 4, value_parser = at_least_one)]
@@ -88,7 +93,7 @@ pub struct LogBenchArguments {
     #[arg(long, default_value_t = 2, value_parser = at_least_one)]
     pub(crate) persisters: usize,
     /// Duration of a run, in seconds
-    #[arg(long, default_value_t = 20.0)]
+    #[arg(long, default_value_t = 20.0, value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) duration: f64,
     /// Number of runs of each mode
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
@@ -97,13 +102,19 @@ pub struct LogBenchArguments {
     #[arg(long, value_delimiter = ',', default_values_t = Mode::DEFAULT)]
     pub(crate) modes: Vec<Mode>,
     /// Comma-separated values of messages_required_to_save; one row for each
-    #[arg(long, value_delimiter = ',', default_value = "1024")]
+    #[arg(
+        long, value_delimiter = ',', default_value = "1024",
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
     pub(crate) messages_required_to_save: Vec<u32>,
     /// Comma-separated values of size_of_messages_required_to_save; one row for each
-    #[arg(long, value_delimiter = ',', value_name = "BYTES", default_value = "1M")]
+    #[arg(
+        long, value_delimiter = ',', value_name = "BYTES", default_value = "1M",
+        value_parser = Bytes::above_zero
+    )]
     pub(crate) size_of_messages_required_to_save: Vec<Bytes>,
-    /// Size of a segment
-    #[arg(long, value_name = "BYTES", default_value = "1G")]
+    /// Size of a segment, from 64K to 1T
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = segment_size)]
     pub(crate) segment_size: Bytes,
     /// Parent directory of the log, on the disk to measure; the log is removed afterwards
     #[arg(long, default_value = "tailwater-log-bench")]
@@ -114,6 +125,15 @@ pub struct LogBenchArguments {
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) earlier: Earlier,
+}
+
+fn segment_size(text: &str) -> Result<Bytes, String> {
+    match text.parse()? {
+        Bytes(bytes) if !(64_u64 << 10..=1 << 40).contains(&bytes) => {
+            Err("a segment has 64K to 1T".into())
+        }
+        bytes => Ok(bytes),
+    }
 }
 
 /// Runs the experiment.

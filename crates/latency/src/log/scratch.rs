@@ -10,6 +10,7 @@ use tailwater_log::{Log, LogOptions, Partition, TopicOptions};
 use tempfile::TempDir;
 
 use crate::failure::Failure;
+use crate::tail::Bytes;
 
 /// Creates a temporary directory in `parent`, which is created if it does not exist.
 pub(super) fn directory(parent: &Path) -> Result<TempDir, Failure> {
@@ -32,8 +33,22 @@ pub(crate) fn create(
     Ok((log, partitions))
 }
 
+/// Size of the largest batch that a log accepts by default, in bytes.
+pub(super) const BATCH_BYTES_MAX: u32 = 64 << 20;
+
 /// Returns a batch of `messages` messages with the same payload.
+///
+/// # Errors
+/// If no log accepts so large a batch.
 pub(crate) fn batch(timestamp_us: u64, messages: u32, payload: &[u8]) -> Result<Vec<u8>, Failure> {
+    let bytes = u64::from(messages) * payload.len() as u64;
+    if bytes > u64::from(BATCH_BYTES_MAX) {
+        let [bytes, most] = [bytes, BATCH_BYTES_MAX.into()].map(Bytes);
+        return Err(format!(
+            "--batch, --message-size: a batch would have {bytes}, and has at most {most}"
+        )
+        .into());
+    }
     let mut builder = Builder::new(timestamp_us);
     for number in 0..messages {
         builder.push(u128::from(number), 0, payload, b"")?;

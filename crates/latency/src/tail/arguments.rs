@@ -11,7 +11,7 @@ use super::engine::EngineName;
 use super::incident::Incident;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::experiment::Earlier;
-use crate::parsing::{above_zero, at_least_one, share};
+use crate::parsing::{above_zero, at_least_one, seconds, share};
 
 /// The arguments of the experiment. The default values are those of RocksDB's published experiment,
 /// unless `--preset` or `--quick` selects others.
@@ -84,7 +84,7 @@ pub struct TailArguments {
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u64).range(1..))]
     pub slow_reads: Option<u64>,
     /// Duration of a run, in seconds [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub duration: Option<f64>,
     /// Number of runs of each configuration [default: 3]
     #[arg(long, value_parser = at_least_one)]
@@ -179,10 +179,15 @@ impl FromStr for Limit {
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
             "none" => Ok(Self::None),
-            _ => match text.parse()? {
-                Bytes(bytes) if bytes < 16 << 20 => Err("an engine needs at least 16M".into()),
-                Bytes(bytes) => Ok(Self::Bytes(bytes)),
-            },
+            _ => limit_bytes(text).map(|Bytes(bytes)| Self::Bytes(bytes)),
         }
+    }
+}
+
+/// Parses the size of a memory limit.
+pub(super) fn limit_bytes(text: &str) -> Result<Bytes, String> {
+    match text.parse()? {
+        Bytes(bytes) if bytes < 16 << 20 => Err("an engine needs at least 16M".into()),
+        bytes => Ok(bytes),
     }
 }

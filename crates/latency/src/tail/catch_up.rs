@@ -16,7 +16,7 @@ use tailwater_log::{
     Durability, IoModeChoice, Log, LogOptions, Strategy, TailMemory, TopicOptions,
 };
 
-use super::arguments::{Limit, TailArguments};
+use super::arguments::{Limit, TailArguments, limit_bytes};
 use super::child::{Assignment, CatchUp, ConcurrentWork};
 use super::copy::copy_database;
 use super::engine::EngineName;
@@ -31,7 +31,7 @@ use crate::files::write_json;
 use crate::log::scratch;
 use crate::numbers;
 use crate::own::OwnDirectory;
-use crate::parsing::{above_zero, at_least_one};
+use crate::parsing::{above_zero, at_least_one, seconds};
 use crate::report::ReportFiles;
 
 /// Number of messages in each batch of the log.
@@ -49,10 +49,10 @@ const PAGE_BYTES: f64 = 4096.0;
 #[derive(Debug, Clone, Args)]
 pub struct CatchUpArguments {
     /// Total payload in the log
-    #[arg(long, value_name = "BYTES", default_value = "4GB")]
+    #[arg(long, value_name = "BYTES", default_value = "4GB", value_parser = Bytes::above_zero)]
     pub size: Bytes,
     /// Memory limit of the process, including page cache
-    #[arg(long, value_name = "BYTES", default_value = "512M")]
+    #[arg(long, value_name = "BYTES", default_value = "512M", value_parser = limit_bytes)]
     pub limit: Bytes,
     /// Number of threads that read the hot set
     #[arg(long, default_value_t = 4, value_parser = at_least_one)]
@@ -62,7 +62,7 @@ pub struct CatchUpArguments {
     pub read_rate: f64,
     /// Duration of a run without a consumer, in seconds; other runs end when the consumer has read
     /// the log
-    #[arg(long, default_value_t = 10.0, value_parser = above_zero)]
+    #[arg(long, default_value_t = 10.0, value_parser = seconds, allow_negative_numbers = true)]
     pub duration: f64,
     /// Number of runs of each mode
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]

@@ -17,6 +17,16 @@ const LETTERS: &str = "KMGT";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Bytes(pub u64);
 
+impl Bytes {
+    /// Parses a number of bytes of at least 1.
+    pub(crate) fn above_zero(text: &str) -> Result<Self, String> {
+        match text.parse()? {
+            Self(0) => Err("not an amount above 0".into()),
+            bytes => Ok(bytes),
+        }
+    }
+}
+
 impl FromStr for Bytes {
     type Err = String;
 
@@ -133,6 +143,10 @@ mod tests {
         assert!(bytes("G").is_err());
         assert!(bytes("1X").is_err());
         assert!(bytes("-1").is_err());
+        for none in ["0", "0G", "0.2", "-1", "NaN", "inf", "1e300"] {
+            assert!(Bytes::above_zero(none).is_err(), "{none}");
+        }
+        assert_eq!(Bytes::above_zero("1K"), Ok(Bytes(1 << 10)));
         assert_eq!(Bytes(80 << 20).to_string(), "80 MiB");
         assert_eq!(Bytes(3 << 29).to_string(), "1.5 GiB");
     }

@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::files::{named, rename, unfinished, write_text};
-use crate::memory_limit::interrupt::{Guard, on_interrupt};
+use crate::memory_limit::interrupt::{Guard, on_interrupt, uninterrupted};
 
 /// Name of the mark file in a directory that this program created.
 pub(crate) const MARK: &str = "MADE-BY-TAILWATER";
@@ -32,6 +32,9 @@ const MARK_TEXT: &str =
     "This directory and everything in it is removed when it is no longer needed.\n";
 /// Suffix that a directory's name gets before its removal.
 const REMOVED: &str = ".removed";
+/// Number of attempts to remove a directory at an interruption, while threads may just be creating
+/// files in it.
+const REMOVALS: u32 = 100;
 
 /// A directory created by this program, which is removed when the value is dropped or at an
 /// interruption.
@@ -52,8 +55,10 @@ impl OwnDirectory {
     /// filesystem.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let own = Self::at(path)?;
-        remove_own(path)?;
-        create_marked(path)?;
+        uninterrupted(|| {
+            remove_own(path)?;
+            create_marked(path)
+        })?;
         Ok(own)
     }
 
@@ -66,7 +71,7 @@ impl OwnDirectory {
     pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
         let interrupted = path.to_owned();
         let _on_interrupt = on_interrupt(move || {
-            let _ = remove_own(&interrupted);
+            let _ = (0..REMOVALS).find(|_| remove_own(&interrupted).is_ok());
         })?;
         Ok(Self { path: path.to_owned(), is_kept: false, _on_interrupt })
     }
@@ -79,7 +84,7 @@ impl OwnDirectory {
     /// Removes the directory now.
     pub(crate) fn remove(mut self) -> Result<(), Failure> {
         self.is_kept = true;
-        remove_own(&self.path)
+        uninterrupted(|| remove_own(&self.path))
     }
 }
 
@@ -88,7 +93,7 @@ impl Drop for OwnDirectory {
         if !self.is_kept {
             // Ignore errors. In particular, if the directory could not be created, that failure has
             // already been reported.
-            let _ = remove_own(&self.path);
+            let _ = uninterrupted(|| remove_own(&self.path));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! `tailwater log`: its output for intact, damaged and padded logs, and for logs open elsewhere.
 
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use tailwater_format::message::batch::Builder;
 use tailwater_log::{Consumer, Log, LogOptions, TopicId, TopicOptions};
@@ -234,6 +236,63 @@ fn impossible_benchmarks_are_refused() {
     let large =
         ["--batch", "4000000000", "--duration", "0.2", "--runs", "1", "--modes", "buffered"];
     bench("", &large).ended(1, "--batch");
+}
+
+/// Starts a benchmark in this directory, and waits until it has created both partitions of its log.
+fn started(directory: &Path, experiment: &[&str]) -> Child {
+    let mut command = program();
+    command.args(["log", "bench"]).args(experiment).arg("--directory").arg(directory);
+    let quiet = command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = quiet.spawn().expect("the program runs");
+    let partitions = directory.join("bench-log/log/streams/0/topics/0/partitions");
+    while partitions.read_dir().map_or(0, |entries| entries.count()) < 2 {
+        assert!(child.try_wait().expect("a state").is_none(), "it ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+/// A benchmark that does not end by itself.
+const ENDLESS: [&str; 8] =
+    ["--modes", "buffered", "--partitions", "2", "--rate", "1MB", "--duration", "1000000"];
+
+/// Regression test: an interrupted benchmark left its log.
+#[test]
+fn an_interruption_leaves_no_log() {
+    for (signal, experiment) in [
+        ("INT", &ENDLESS[..]),
+        ("TERM", &["group-commit", "--partitions", "2", "--duration", "1000000"]),
+        ("HUP", &["open", "--partitions", "2", "--segments", "1000000"]),
+    ] {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let mut child = started(scratch.path(), experiment);
+        let killed = Command::new("kill").args(["-s", signal, &child.id().to_string()]).status();
+        assert!(killed.expect("kill").success());
+        assert_eq!(child.wait().expect("an end").code(), Some(130), "{signal}");
+        for name in ["bench-log", "bench-log.removed"] {
+            assert!(!scratch.path().join(name).exists(), "{signal}: {name}");
+        }
+    }
+}
+
+#[test]
+fn a_benchmark_removes_the_log_of_one_that_was_killed_and_no_other() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let directory = scratch.path().to_str().expect("a path in UTF-8");
+    let brief = || run_with(["log", "bench", "--directory", directory].iter().chain(&BRIEF));
+    let mut child = started(scratch.path(), &ENDLESS);
+    brief().ended(1, "another experiment");
+    child.kill().expect("a running process");
+    child.wait().expect("an end");
+    let log = scratch.path().join("bench-log");
+    assert!(log.exists());
+    assert_eq!(brief().code, 0);
+    assert!(!log.exists());
+    #[expect(clippy::disallowed_methods, reason = "the user's directory")]
+    std::fs::create_dir(&log).expect("a new directory");
+    write(&log.join("thesis"), b"mine");
+    brief().ended(1, &log.to_string_lossy());
+    assert_eq!(read(&log.join("thesis")), b"mine");
 }
 
 #[test]

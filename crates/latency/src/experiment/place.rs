@@ -1,7 +1,7 @@
 //! The directory in which an experiment creates its databases and logs.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{FileLock, Storage as _};
@@ -19,6 +19,7 @@ const OTHERS: [(&str, &str); 2] = [("CURRENT", "database"), ("TAILWATER-LOG", "m
 /// The directory of an experiment. No other experiment uses it until the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Place {
+    directory: PathBuf,
     _lock: Box<dyn FileLock>,
 }
 
@@ -44,7 +45,12 @@ impl Place {
             ErrorKind::WouldBlock => format!("{name} is used by another experiment"),
             _ => error.to_string(),
         })?;
-        Ok(Self { _lock })
+        Ok(Self { directory: directory.to_owned(), _lock })
+    }
+
+    /// Returns the path of the directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.directory
     }
 }
 

@@ -16,8 +16,8 @@ use tailwater_io::Purpose;
 use tailwater_io::kernel::{Sampler, System, Target};
 use tailwater_log::{Durability, IoModeChoice, LogOptions, TailMemory, TopicOptions};
 
-use super::scratch::{self, BATCH_BYTES_MAX};
-use crate::experiment::{Finished, Table, in_turn};
+use super::scratch::{self, BATCH_BYTES_MAX, LogDirectory};
+use crate::experiment::{Finished, Place, Table, in_turn};
 use crate::failure::Failure;
 use crate::parsing::{at_least_one, seconds};
 
@@ -83,10 +83,11 @@ pub(super) fn run(arguments: &GroupCommitArguments) -> Result<Finished, Failure>
             }
         }
     }
+    let place = Place::take(&arguments.directory)?;
     let measured = in_turn(rows, 1, |_, row| {
         let Row { partitions, persisters, in_flight } = row;
         say!("{partitions} partitions, {persisters} persisters, {in_flight} in flight");
-        measure(arguments, row)
+        measure(arguments, &place, row)
     })?;
     let mut table = Table::new(
         "partitions>10|persisters>10|in flight>9|appends/s>10|syncs/s>10|appends/sync>12|\
@@ -115,8 +116,8 @@ pub(super) fn run(arguments: &GroupCommitArguments) -> Result<Finished, Failure>
     Finished::new(text, &measured)
 }
 
-fn measure(arguments: &GroupCommitArguments, row: &Row) -> Result<Figures, Failure> {
-    let directory = scratch::directory(&arguments.directory)?;
+fn measure(arguments: &GroupCommitArguments, place: &Place, row: &Row) -> Result<Figures, Failure> {
+    let directory = LogDirectory::create(place)?;
     let options = LogOptions::new()
         .with_append_io_mode(IoModeChoice::Direct)
         .with_tail_memory(TailMemory::Private)

@@ -34,7 +34,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::experiment::{Earlier, Finished, in_turn};
+use crate::experiment::{Earlier, Finished, Place, in_turn};
 use crate::failure::Failure;
 use crate::parsing::{at_least_one, seconds};
 use crate::report::ReportFiles;
@@ -149,13 +149,14 @@ pub fn run(arguments: &LogBenchArguments) -> Result<Finished, Failure> {
             if let Some(finished) = arguments.earlier.finish(document::document)? {
                 return Ok(finished);
             }
+            let place = Place::take(&arguments.directory)?;
             let out = arguments.out.clone();
             let out = out.unwrap_or_else(|| arguments.directory.join("report.json"));
             let files = ReportFiles::at(&out)?;
             let measured = in_turn(Row::all(arguments), arguments.runs, |run, row| {
                 let name = format!("run {} of {}: {}", run + 1, arguments.runs, row.label());
                 say!("{name}");
-                run::run(arguments, row, &name)
+                run::run(arguments, &place, row, &name)
             })?;
             report::finish(arguments, &measured, &files)
         }

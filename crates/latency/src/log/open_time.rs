@@ -11,8 +11,8 @@ use tailwater_io::kernel::System;
 use tailwater_io::posix::PosixStorage;
 use tailwater_log::{Durability, Log, LogOptions, TailMemory, TopicOptions};
 
-use super::scratch;
-use crate::experiment::{Finished, Table};
+use super::scratch::{self, LogDirectory};
+use crate::experiment::{Finished, Place, Table};
 use crate::failure::Failure;
 use crate::memory_limit::evict;
 use crate::parsing::at_least_one;
@@ -56,7 +56,8 @@ struct Opening {
 
 /// Fills a log and opens it several times.
 pub(super) fn run(arguments: &OpenArguments) -> Result<Finished, Failure> {
-    let directory = scratch::directory(&arguments.directory)?;
+    let place = Place::take(&arguments.directory)?;
+    let directory = LogDirectory::create(&place)?;
     say!("filling {} partitions of {} segments", arguments.partitions, arguments.segments);
     fill(arguments, directory.path())?;
     let columns = PURPOSES.map(|purpose| format!("|{}>20", purpose.name())).concat();

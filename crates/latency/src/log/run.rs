@@ -13,11 +13,13 @@ use tailwater_io::clock::SystemClock;
 use tailwater_io::kernel::{Sampler, System, Target};
 use tailwater_log::{Log, Partition};
 
+use super::LogBenchArguments;
 use super::clients::{Schedule, consume, produce};
 use super::event_loop::{self, Request};
 use super::figures::{Figures, Side};
 use super::report::Row;
-use super::{LogBenchArguments, scratch};
+use super::scratch::{self, LogDirectory};
+use crate::experiment::Place;
 use crate::experiment::timeline::{Collector, Timeline, every_second};
 use crate::failure::Failure;
 use crate::live::Live;
@@ -41,10 +43,11 @@ struct Measured {
 /// measurement, for the live view.
 pub(super) fn run(
     arguments: &LogBenchArguments,
+    place: &Place,
     row: &Row,
     name: &str,
 ) -> Result<Figures, Failure> {
-    let directory = scratch::directory(&arguments.directory)?;
+    let directory = LogDirectory::create(place)?;
     let is_inline = row.mode.is_inline();
     let (options, topic) = row.mode.options();
     let options = options.with_persisters(if is_inline { 0 } else { arguments.persisters });

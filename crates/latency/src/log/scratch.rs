@@ -1,21 +1,41 @@
 //! Logs for measurements: each has one topic.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tailwater_format::message::batch::Builder;
-use tailwater_io::Storage as _;
-use tailwater_io::posix::PosixStorage;
 use tailwater_log::{Log, LogOptions, Partition, TopicOptions};
-use tempfile::TempDir;
 
+use crate::experiment::Place;
 use crate::failure::Failure;
+use crate::own::OwnDirectory;
 use crate::tail::Bytes;
 
-/// Creates a temporary directory in `parent`, which is created if it does not exist.
-pub(super) fn directory(parent: &Path) -> Result<TempDir, Failure> {
-    PosixStorage::new().create_directory(parent)?;
-    Ok(tempfile::Builder::new().prefix("log-").tempdir_in(parent)?)
+/// The directory of a log, which is removed when the value is dropped or the program is
+/// interrupted.
+#[derive(Debug)]
+pub(super) struct LogDirectory {
+    path: PathBuf,
+    _own: OwnDirectory,
+}
+
+impl LogDirectory {
+    /// Makes room for a log. A place has one at a time, so what a killed benchmark left there is
+    /// removed first.
+    ///
+    /// # Errors
+    /// The errors of [`OwnDirectory::create`].
+    pub(super) fn create(place: &Place) -> Result<Self, Failure> {
+        let directory = place.path().join("bench-log");
+        let _own = OwnDirectory::create(&directory)?;
+        // A log is not created beside other files, such as the mark of the directory.
+        Ok(Self { path: directory.join("log"), _own })
+    }
+
+    /// Returns the path at which the log is created.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 /// Creates a log with one topic, and returns its partitions in the order of their ids. They must be

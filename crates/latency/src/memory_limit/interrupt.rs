@@ -56,6 +56,15 @@ pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Fai
     Ok(Guard { number })
 }
 
+/// Runs `work`, during which an interruption waits. If an interruption is already being handled,
+/// this waits for the end of the process instead, so that an action and `work` do not undo each
+/// other's steps. `work` must not create or drop a [`Guard`], which would deadlock, and must not
+/// take long.
+pub(crate) fn uninterrupted<T>(work: impl FnOnce() -> T) -> T {
+    let _actions = ACTIONS.lock();
+    work()
+}
+
 /// Makes a signal that interrupts this program (for example by Ctrl-C) also kill a child process.
 /// Drop the guard when the child has been waited for, because its process id may then be reused.
 ///

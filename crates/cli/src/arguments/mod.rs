@@ -31,7 +31,7 @@ Exit codes:
 const TAIL_EXAMPLES: &str = "\
 Examples:
   tailwater tail --quick
-      a small version of the experiment, in two minutes
+      a small version of the experiment, in about three minutes
   tailwater tail --runs 5 --no-compaction --out results
       the published experiment, five runs each, with a baseline without writes and compactions
   tailwater tail --hot 3% --write-rate calibrate --directory /mnt/disk

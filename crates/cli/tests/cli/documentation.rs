@@ -1,13 +1,17 @@
-//! Checks that `docs/cli.md` names every field of the JSON output.
+//! Checks that `docs/cli.md` names every field of the JSON output, and that the help of `tail`
+//! agrees with `docs/tail.md`.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tailwater_testkit::golden;
 
-use crate::support::{VERBS, WRITING_VERBS, change, db, external_table, file, manifest};
+use crate::support::{VERBS, WRITING_VERBS, change, db, external_table, file, manifest, run_with};
 
 const DOCUMENT: &str = include_str!("../../../../docs/cli.md");
+
+/// The description of the command `tail`.
+const TAIL: &str = include_str!("../../../../docs/tail.md");
 
 /// JSON objects whose field names come from the database, and so need not be documented: options,
 /// properties and logs.
@@ -76,6 +80,22 @@ fn every_field_of_what_changes_a_database_is_documented() {
         collect(&document, &mut fields);
     }
     assert_documented(&fields);
+}
+
+/// Regression test: an example in the help of `tail` promised a shorter run than `docs/tail.md`.
+#[test]
+fn the_help_of_tail_gives_the_documented_duration() {
+    let minutes = |text: &str| -> Vec<String> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let pairs = words.windows(2).filter(|pair| pair[1].trim_end_matches(',') == "minutes");
+        pairs.map(|pair| pair[0].to_owned()).collect()
+    };
+    let documented = TAIL.lines().find(|line| line.starts_with("tailwater tail --quick "));
+    let documented = minutes(documented.expect("the first example"));
+    let [documented] = &documented[..] else { panic!("one duration: {documented:?}") };
+    let help = run_with(["tail", "--help"]).well().output;
+    // The option and the example.
+    assert_eq!(minutes(&help), [documented.as_str(); 2], "{help}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::parsing::{above_zero, at_least_one, seconds, share};
 /// unless `--preset` or `--quick` selects others.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TailArguments {
-    /// Run a small version of the experiment: under three minutes, two processors and 4 GiB of disk
+    /// Run a small version of the experiment: about three minutes, two processors, 4 GiB of disk
     #[arg(long, conflicts_with = "preset")]
     pub quick: bool,
     /// Use the parameters of a published experiment

@@ -4,8 +4,8 @@
 //!
 //! Batches that are only in the memory of the process that has the log open are not visible. That
 //! process may be writing at the end of a partition's last segment. An incomplete write is
-//! distinguished from damage by what follows: after an incomplete write, there is no later block
-//! with a valid trailer ([`Severity`]).
+//! distinguished from damage by what follows: after an incomplete write, neither a trailer nor the
+//! index shows that later batches were written ([`Severity`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::catalog::{self, PartitionId, StreamInfo};
 use crate::guard::{GuardedStorage, LockGuard};
 use crate::offsets::{self, Consumer};
 use crate::partition::recovery;
-use crate::segment::{OpenFiles, Segment, SegmentFiles, dense};
+use crate::segment::{OpenFiles, Scanner, Segment, SegmentFiles, dense};
 use crate::{Error, ErrorKind, Result, identity, layout};
 
 /// Memory for read-ahead while segments are read, in bytes.
@@ -236,44 +236,71 @@ impl PartitionFiles<'_> {
     }
 
     /// Calls `visit` with each batch in order, and stops when `visit` returns false. Begins with
-    /// the batch that contains the offset `from`.
+    /// the batch that contains the offset `from`. Batches before it are not verified.
     ///
     /// # Errors
-    /// Corruption, with file and offset; I/O errors. Corruption in the last segment is not an error
-    /// but ends the visit, because a torn batch at its end is normal.
+    /// Corruption, with file and offset; I/O errors. An incomplete batch at the end of the last
+    /// segment ([`Severity::TornTail`]) is not an error but ends the visit.
     pub fn visit(
         &self,
         from: u64,
         mut visit: impl FnMut(&Header, &mut dyn Iterator<Item = Message<'_>>) -> bool,
     ) -> Result<()> {
-        let files = &self.log.segment_files;
         let first = self.segments.partition_point(|segment| segment.base_offset() <= from);
         for (index, segment) in self.segments.iter().enumerate().skip(first.saturating_sub(1)) {
-            let is_last = index + 1 == self.segments.len();
-            let mut access = files.access_now();
-            let mut scanner = segment.scan_for_offset(&mut access, from)?;
-            loop {
-                let scanned = match scanner.read_verified() {
-                    Ok(Some(scanned)) => scanned,
-                    Ok(None) => break,
-                    // The last segment may end with an incomplete batch, because of a crash or
-                    // because it is being written.
-                    Err(error) if is_last && error.kind() == ErrorKind::Corruption => break,
-                    Err(error) => return Err(error),
-                };
-                let header = scanned.header;
-                if header.base_offset + u64::from(header.count) <= from {
-                    continue;
-                }
-                let batch = Batch::from_parts(header, scanned.messages).map_err(|error| {
-                    Error::decoding(&segment.path(Kind::Log), scanned.position, error)
-                })?;
-                if !visit(&header, &mut batch.messages()) {
-                    return Ok(());
-                }
+            let next = self.segments.get(index + 1).map(|next| next.base_offset());
+            if !self.visit_segment(segment, next, from, &mut visit)? {
+                break;
             }
         }
         Ok(())
+    }
+
+    /// Visits the batches of a segment that end beyond the offset `from`. The next segment begins
+    /// at the offset `next`, which is `None` for the last segment. Returns whether `visit` wants
+    /// more batches.
+    fn visit_segment(
+        &self,
+        segment: &Segment,
+        next: Option<u64>,
+        from: u64,
+        visit: &mut impl FnMut(&Header, &mut dyn Iterator<Item = Message<'_>>) -> bool,
+    ) -> Result<bool> {
+        let (mut scanner, mut place) = self.scan_near(segment, from)?;
+        loop {
+            match visit_next(&mut scanner, segment, &mut place, from, visit) {
+                Ok(Step::Next) => {}
+                Ok(Step::Stop) => return Ok(false),
+                Ok(Step::End) => break,
+                Ok(Step::Contradiction(error)) => return Err(error),
+                Err(error) => match self.judge(segment, next.is_none(), place.position, error) {
+                    Ok(again) => scanner = again,
+                    Err(Finding { severity: Severity::TornTail, .. }) => break,
+                    Err(Finding { error, .. }) => return Err(error),
+                },
+            }
+        }
+        match next.filter(|next| *next != place.offset) {
+            Some(next) => Err(hole(segment, place.offset, next)),
+            None => Ok(true),
+        }
+    }
+
+    /// Returns a scanner at the last indexed batch whose base offset is at most `from`, or at the
+    /// beginning of the segment if there is none. A missing index is not rebuilt.
+    fn scan_near(&self, segment: &Segment, from: u64) -> Result<(Scanner, Place)> {
+        let files = &self.log.segment_files;
+        let mut access = files.access_now();
+        let entries = segment.read_index(files).unwrap_or_default();
+        let end = entries.partition_point(|entry| entry.offset <= from);
+        if let Some(entry) = end.checked_sub(1).and_then(|last| entries.get(last)) {
+            let mut scanner = segment.scan(&mut access, entry.position)?;
+            if scanner.is_at(entry) {
+                return Ok((scanner, Place { position: entry.position, offset: entry.offset }));
+            }
+        }
+        let scanner = segment.scan(&mut access, 0)?;
+        Ok((scanner, Place { position: 0, offset: segment.base_offset() }))
     }
 
     fn verify(&self, report: &mut VerifyReport, seen: &mut dyn FnMut(u64)) {
@@ -306,28 +333,26 @@ impl PartitionFiles<'_> {
             Ok(scanner) => scanner,
             Err(error) => return note(Severity::Damage, error),
         };
-        let mut offset = segment.base_offset();
+        let (mut offset, mut end) = (segment.base_offset(), 0);
         loop {
-            let scanned = match scanner.read_verified() {
-                Ok(Some(scanned)) => scanned,
+            let read = scanner.read_verified();
+            let (position, header) = match read.map(|it| it.map(|it| (it.position, it.header))) {
+                Ok(Some(read)) => read,
                 Ok(None) => break,
-                Err(error) => {
-                    let severity = match next {
-                        Some(_) => Severity::Damage,
-                        None => self.severity_of_end(segment),
-                    };
-                    return note(severity, error);
-                }
+                Err(error) => match self.judge(segment, next.is_none(), end, error) {
+                    Ok(again) => {
+                        scanner = again;
+                        continue;
+                    }
+                    Err(Finding { severity, error }) => return note(severity, error),
+                },
             };
-            let header = scanned.header;
             if header.base_offset != offset {
-                let message = format!("found offset {}, expected {offset}", header.base_offset);
-                let path = segment.path(Kind::Log);
-                let error = Error::corruption(&path, scanned.position, message);
-                return note(Severity::Damage, error);
+                return note(Severity::Damage, misplaced(segment, position, &header, offset));
             }
-            let here = Entry::new(&header, scanned.position);
-            while let Some(entry) = index.next_if(|entry| entry.position <= scanned.position) {
+            end = position + header.length;
+            let here = Entry::new(&header, position);
+            while let Some(entry) = index.next_if(|entry| entry.position <= position) {
                 wrong = wrong.or((entry != here).then_some(entry));
             }
             offset += u64::from(header.count);
@@ -344,24 +369,101 @@ impl PartitionFiles<'_> {
             note(Severity::Note, Error::corruption(&segment.path(Kind::Index), 0, message));
         }
         if let Some(next) = next.filter(|next| *next != offset) {
-            let message =
-                format!("it ends at offset {offset}, and the next segment begins at {next}");
-            let error = Error::corruption(&segment.path(Kind::Log), segment.length(), message);
+            let error = hole(segment, offset, next);
             report.findings.push(Finding { severity: Severity::Damage, error });
         }
     }
 
-    /// Classifies bytes after the last valid batch of the last segment: an incomplete write, or
-    /// damage.
-    fn severity_of_end(&self, segment: &Segment) -> Severity {
+    /// Judges `error`, which occurred when the batch at `position` was read. If it is the effect of
+    /// a write that has completed since, returns a scanner that starts at `position`.
+    fn judge(
+        &self,
+        segment: &Segment,
+        is_last: bool,
+        position: u64,
+        error: Error,
+    ) -> std::result::Result<Scanner, Finding> {
+        let damage = |error| Finding { severity: Severity::Damage, error };
+        if !is_last || error.kind() != ErrorKind::Corruption {
+            return Err(damage(error));
+        }
         let files = &self.log.segment_files;
-        let hole = recovery::find_end(files, segment)
-            .and_then(|end| recovery::find_hole(files, segment, &end));
-        match hole {
-            Ok(None) => Severity::TornTail,
-            Ok(Some(_)) | Err(_) => Severity::Damage,
+        // This must be determined before the batch is read again. Otherwise, writes in between
+        // could complete this batch and add others.
+        let is_written_beyond = recovery::is_written_beyond(files, segment, position);
+        let scan = || segment.scan(&mut files.access_now(), position);
+        let is_whole = scan().is_ok_and(|mut scanner| scanner.read_verified().is_ok());
+        match is_written_beyond {
+            _ if is_whole => scan().map_err(damage),
+            Ok(false) => Err(Finding { severity: Severity::TornTail, error }),
+            Ok(true) | Err(_) => Err(damage(error)),
         }
     }
+}
+
+/// Where the next batch of a segment is expected.
+struct Place {
+    /// Position of the batch, or of a gap before it, in bytes.
+    position: u64,
+    /// Base offset of the batch.
+    offset: u64,
+}
+
+/// The result of [`visit_next`].
+enum Step {
+    /// The batch was visited or skipped.
+    Next,
+    /// The visitor wants no more batches.
+    Stop,
+    /// The segment has no more batches.
+    End,
+    /// The batch is whole, but contradicts the others.
+    Contradiction(Error),
+}
+
+/// Visits the next batch of a segment, or skips it if it ends at or before the offset `from`.
+///
+/// # Errors
+/// The errors of [`Scanner::read_verified`].
+fn visit_next(
+    scanner: &mut Scanner,
+    segment: &Segment,
+    place: &mut Place,
+    from: u64,
+    visit: &mut impl FnMut(&Header, &mut dyn Iterator<Item = Message<'_>>) -> bool,
+) -> Result<Step> {
+    let Some((position, header)) = scanner.peek()? else { return Ok(Step::End) };
+    let offset = header.base_offset.saturating_add(u64::from(header.count));
+    let after = Place { position: position + header.length, offset };
+    if header.base_offset == place.offset && offset <= from {
+        scanner.skip();
+        *place = after;
+        return Ok(Step::Next);
+    }
+    let Some(scanned) = scanner.read_verified()? else { return Ok(Step::End) };
+    if header.base_offset != place.offset {
+        return Ok(Step::Contradiction(misplaced(segment, position, &header, place.offset)));
+    }
+    *place = after;
+    Ok(match Batch::from_parts(header, scanned.messages) {
+        Ok(batch) if visit(&header, &mut batch.messages()) => Step::Next,
+        Ok(_) => Step::Stop,
+        Err(error) => {
+            Step::Contradiction(Error::decoding(&segment.path(Kind::Log), position, error))
+        }
+    })
+}
+
+/// Creates the error for a batch with another base offset than `expected`.
+fn misplaced(segment: &Segment, position: u64, header: &Header, expected: u64) -> Error {
+    let message = format!("found offset {}, expected {expected}", header.base_offset);
+    Error::corruption(&segment.path(Kind::Log), position, message)
+}
+
+/// Creates the error for a segment that ends at `offset`, although the next one begins at `next`.
+fn hole(segment: &Segment, offset: u64, next: u64) -> Error {
+    let message = format!("it ends at offset {offset}, and the next segment begins at {next}");
+    Error::corruption(&segment.path(Kind::Log), segment.length(), message)
 }
 
 /// The outcome of [`compact`]: the number of rewritten segments, and their total size before and

@@ -24,7 +24,8 @@ pub(crate) enum LogVerb {
     /// Print the messages of a partition
     ///
     /// Each message is a line with offset, timestamp in microseconds since 1970, and payload,
-    /// separated by tabs; or a JSON document.
+    /// separated by tabs; or a JSON document. Ends at damage, which is reported with file and
+    /// offset. A batch at the end that was truncated by a crash or is being written is left out.
     Dump(LogDumpArguments),
     /// Rewrite sealed segments without their padding gaps
     ///

@@ -95,6 +95,10 @@ fn damage_is_named_and_other_directories_are_refused() {
     let text = log("verify", scratch.path(), &[]);
     assert_eq!(text.code, 1);
     assert!(text.output.ends_with("DAMAGED\n"), "{}", text.output);
+    // The damaged segment is the last one. The messages of the others are printed.
+    let dump = log("dump", scratch.path(), &["--stream", "shop", "--topic", "orders"]);
+    assert!(dump.output.starts_with("0\t"), "{}", dump.output);
+    dump.ended(1, ".log at offset");
     let other = tempfile::tempdir().expect("a directory");
     for verb in ["stat", "verify", "compact"] {
         log(verb, other.path(), &[]).ended(1, "has no message log");

@@ -275,7 +275,7 @@ fn recover(
         return Ok((owner, files, segments));
     };
     let end = find_end(&env.segment_files, last)?;
-    let hole = find_hole(&env.segment_files, last, &end)?;
+    let hole = find_hole(&env.segment_files, last, end.position)?;
     if let Some(stable) = hole
         && (options.durability == Durability::Disk || env.is_same_boot)
     {
@@ -359,14 +359,14 @@ fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u
     }
 }
 
-/// Searches the blocks from `end` for a trailer that proves that batches after `end` were lost. A
-/// trailer ends a group of batches, and states the length up to which the segment was durable when
-/// the group ended. Returns the first stated length that exceeds `end`, in bytes; `None` if there
-/// is none.
-pub(crate) fn find_hole(files: &SegmentFiles, segment: &Segment, end: &End) -> Result<Option<u64>> {
+/// Searches the blocks from `end`, the position after the last whole batch, for a trailer that
+/// proves that batches after `end` were lost. A trailer ends a group of batches, and states the
+/// length up to which the segment was durable when the group ended. Returns the first stated length
+/// that exceeds `end`, in bytes; `None` if there is none.
+fn find_hole(files: &SegmentFiles, segment: &Segment, end: u64) -> Result<Option<u64>> {
     let file = segment.file(&mut files.access_now())?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
-    let mut position = end.position / BLOCK * BLOCK;
+    let mut position = end / BLOCK * BLOCK;
     while position < segment.length() {
         let bytes = file.read_span(&mut buffer, position, SEARCH_BYTES, Purpose::LogRead)?;
         if bytes.is_empty() {
@@ -376,13 +376,24 @@ pub(crate) fn find_hole(files: &SegmentFiles, segment: &Segment, end: &End) -> R
             let Some(trailer) = Trailer::at_end_of(block) else { continue };
             let is_own = trailer.segment == segment.base_offset()
                 && trailer.incarnation == segment.incarnation();
-            if is_own && trailer.stable > end.position {
+            if is_own && trailer.stable > end {
                 return Ok(Some(trailer.stable));
             }
         }
         position += bytes.len() as u64;
     }
     Ok(None)
+}
+
+/// Returns whether the last segment shows that a whole batch was at `position`: the index has a
+/// later batch, or a trailer states that bytes beyond `position` were durable.
+pub(crate) fn is_written_beyond(
+    files: &SegmentFiles,
+    segment: &Segment,
+    position: u64,
+) -> Result<bool> {
+    let is_indexed = find_end(files, segment)?.position > position;
+    Ok(is_indexed || find_hole(files, segment, position)?.is_some())
 }
 
 /// Copies the bytes after the last whole batch of a segment to a new file next to it. Returns its

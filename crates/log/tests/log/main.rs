@@ -25,6 +25,8 @@ mod foreign_files;
 mod held;
 #[cfg(not(shuttle))]
 mod idle;
+#[cfg(not(shuttle))]
+mod inspecting;
 #[cfg(shuttle)]
 mod interleavings;
 #[cfg(not(shuttle))]

@@ -144,6 +144,64 @@ async fn an_import_is_complete_and_resumes_where_it_ended() {
     server.shutdown().await.expect("a shutdown");
 }
 
+/// Regression test: an import silently skipped the messages of a topic that had been purged, or
+/// deleted and created again, since the last import.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topic_that_begins_anew_in_the_source_is_reported_and_nothing_is_imported() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let server = server(&directory.path().join("source")).await;
+    let target = directory.path().join("target");
+    let source = source(&server, "iggy");
+    let url = format!("iggy://iggy:iggy@{}", source.address);
+    let client = IggyClient::from_connection_string(&url).expect("a client");
+    client.connect().await.expect("a connection");
+    client.create_stream("shop").await.expect("a stream");
+    let create = async || {
+        let options =
+            TopicCreateOptions { partitions_count: Some(1), ..TopicCreateOptions::default() };
+        client.create_topic(&id("shop"), "orders", &options).await.expect("a topic");
+        let info = client.get_stream(&id("shop")).await.expect("a reply").expect("a stream");
+        TopicId { stream: info.id, topic: info.topics[0].id }
+    };
+    let topic = create().await;
+    send(&client, 0, 0..20).await;
+    assert_eq!(run(&source, None, &target).await.expect("an import").messages, 20);
+    let refused = async |words: &[&str]| {
+        let error = run(&source, None, &target).await.expect_err("another partition");
+        assert!(matches!(error, ImportError::Conflict(_)), "{error}");
+        let text = error.to_string();
+        let place = ["stream 'shop'", "topic 'orders'", "partition 0", "offset 20 of the source"];
+        for words in place.iter().chain(words) {
+            assert!(text.contains(words), "no '{words}' in: {text}");
+        }
+        assert_eq!(messages(&target, topic, 0), expected(0..20));
+    };
+
+    client.purge_topic(&id("shop"), &id("orders")).await.expect("a purge");
+    refused(&["the source ends at offset 0 now"]).await;
+    send(&client, 0, 100..105).await;
+    refused(&["the source ends at offset 5 now", "another directory"]).await;
+    // The source has more messages than were imported.
+    send(&client, 0, 105..130).await;
+    refused(&["ends at offset 30", "another message at offset 19 now"]).await;
+
+    client.delete_topic(&id("shop"), &id("orders")).await.expect("a deletion");
+    assert_eq!(create().await, topic);
+    send(&client, 0, 200..203).await;
+    refused(&["the source ends at offset 3 now"]).await;
+
+    let other = directory.path().join("other");
+    run(&source, None, &other).await.expect("an import into another directory");
+    assert_eq!(messages(&other, topic, 0), expected(200..203));
+    let log = Log::open(&target, &LogOptions::default()).expect("a log");
+    log.delete_topic(topic).expect("a deletion");
+    log.close().expect("the log closes");
+    drop(log);
+    run(&source, None, &target).await.expect("an import of the new topic");
+    assert_eq!(messages(&target, topic, 0), expected(200..203));
+    server.shutdown().await.expect("a shutdown");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_refuses_a_foreign_directory_and_writes_nothing() {
     let directory = tempfile::tempdir().expect("a directory");

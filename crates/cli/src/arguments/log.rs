@@ -35,8 +35,9 @@ pub(crate) enum LogVerb {
     /// Fill a log with the messages of a running server of Apache Iggy
     ///
     /// Polls every partition of a stream, or of all streams, from its first message to its last.
-    /// A repeated import resumes where the last one ended. The log must not be open; a directory
-    /// with other files is refused.
+    /// A repeated import resumes where the last one ended. It fails at a partition that was purged,
+    /// or deleted and created again, in between. The log must not be open; a directory with other
+    /// files is refused.
     Import(LogImportArguments),
     /// Measure how persisting affects the latency of producers and consumers
     ///

@@ -14,7 +14,7 @@ use iggy_binary_protocol::requests::topics::{GetTopicRequest, GetTopicsRequest};
 use iggy_binary_protocol::requests::users::LoginRegisterRequest;
 use iggy_binary_protocol::responses::streams::get_stream::TopicHeader;
 use iggy_binary_protocol::responses::streams::{GetStreamsResponse, StreamResponse};
-use iggy_binary_protocol::responses::topics::get_topic::GetTopicResponse;
+use iggy_binary_protocol::responses::topics::get_topic::{GetTopicResponse, PartitionResponse};
 use iggy_binary_protocol::responses::topics::get_topics::GetTopicsResponse;
 use iggy_binary_protocol::responses::users::LoginRegisterResponse;
 use iggy_binary_protocol::{
@@ -222,16 +222,15 @@ impl Connection {
         Ok(response.map_err(|error| decoding("topic list", &error))?.topics)
     }
 
-    /// Returns the ids of a topic's partitions; empty if the topic no longer exists.
-    pub(super) fn partitions(&mut self, stream: u32, topic: u32) -> Result<Vec<u32>> {
+    /// Returns a topic's partitions; none if the topic no longer exists.
+    pub(super) fn partitions(&mut self, stream: u32, topic: u32) -> Result<Vec<PartitionResponse>> {
         let request = GetTopicRequest { stream_id: numeric(stream), topic_id: numeric(topic) };
         let body = self.read("topic", codes::GET_TOPIC_CODE, &request)?;
         if body.is_empty() {
             return Ok(Vec::new());
         }
         let response = GetTopicResponse::decode_from(&body);
-        let response = response.map_err(|error| decoding("topic", &error))?;
-        Ok(response.partitions.iter().map(|partition| partition.id).collect())
+        Ok(response.map_err(|error| decoding("topic", &error))?.partitions)
     }
 
     /// Polls `count` messages of a partition, beginning at `offset`. Returns the encoded batches of

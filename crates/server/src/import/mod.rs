@@ -8,6 +8,10 @@
 //! record is durable before the first message is appended. If the source has removed the message at
 //! `B + N` and continues at a higher offset, `B` is increased by the difference before the next
 //! append. After a crash at any point, the import resumes after the last message in the log.
+//!
+//! If the partition was purged in the source, or deleted and created again, its offsets began at 0
+//! again, and `B + N` is meaningless. So the message at `B + N - 1` in the source must be the last
+//! one in the log. If the source no longer has it, the source must not end below `B + N`.
 
 mod connection;
 
@@ -21,7 +25,7 @@ use iggy_binary_protocol::responses::streams::get_stream::TopicHeader;
 use tailwater_format::message::batch::{Batch, Builder, HEADER_BYTES};
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
-use tailwater_log::{Log, LogOptions, Partition, TopicId};
+use tailwater_log::{Log, LogOptions, Partition, PartitionId, PolledMessage, Strategy, TopicId};
 
 pub use connection::ClientError;
 use connection::Connection;
@@ -81,7 +85,8 @@ pub enum ImportError {
     /// The directory contains files of another program, or cannot be read.
     Directory(String),
     /// The log has a stream or topic with the same id but another name, or a partition with
-    /// messages that were not imported.
+    /// messages that were not imported; or a partition was purged in the source, or deleted and
+    /// created again, since messages of it were imported.
     Conflict(String),
     /// The source sent damaged batches.
     Damaged(String),
@@ -206,7 +211,8 @@ impl Import<'_> {
         // The ids of partitions begin at 0. If the source has fewer partitions than the log, those
         // with the highest ids were deleted in the source; the log keeps them.
         let partitions = self.connection.partitions(stream, topic.id)?;
-        let wanted = partitions.iter().max().map_or(0, |highest| highest + 1);
+        let ids = partitions.iter().map(|partition| partition.id);
+        let wanted = ids.max().map_or(0, |highest| highest + 1);
         let streams = self.log.streams();
         match streams.get(&stream).and_then(|stream| stream.topics.get(&topic.id)) {
             Some(there) if there.name == name => {
@@ -226,7 +232,7 @@ impl Import<'_> {
             }
         }
         for partition in partitions {
-            self.partition(id, partition)?;
+            self.partition(id, partition.id)?;
         }
         Ok(())
     }
@@ -240,6 +246,7 @@ impl Import<'_> {
             let message = format!("{} has messages that were not imported", partition.id());
             return Err(ImportError::Conflict(message));
         }
+        self.check_source(&partition, base)?;
         let mut count = MESSAGES;
         self.imported.partitions += 1;
         loop {
@@ -272,8 +279,97 @@ impl Import<'_> {
         if partition.stats().end_offset > 0 {
             partition.flush(true).wait()?;
         }
-        Ok(())
+        self.check_source(&partition, base)
     }
+
+    /// Checks that the source's partition is the one that `partition` was imported from, as far as
+    /// it was. Its first imported message has the offset `base` in the source.
+    fn check_source(
+        &mut self,
+        partition: &Partition,
+        base: Option<u64>,
+    ) -> Result<(), ImportError> {
+        let (id, end) = (partition.id(), partition.stats().end_offset);
+        let next = base.unwrap_or(0) + end;
+        let Some(last) = next.checked_sub(1) else { return Ok(()) };
+        let reply = self.connection.poll(id.topic(), id.partition, last, 1)?;
+        let polled = partition.poll(Strategy::Offset(end.saturating_sub(1)), 1)?;
+        let imported = polled.messages().next().transpose()?;
+        let is_same = is_same(&reply, last, imported)
+            .map_err(|error| ImportError::Damaged(format!("{id}, offset {last}: {error}")))?;
+        // The source had no message below `base` when that was recorded.
+        let is_same = is_same.map(|is_same| is_same && end > 0);
+        if is_same == Some(true) {
+            return Ok(());
+        }
+        let partitions = self.connection.partitions(id.stream, id.topic)?;
+        let found = partitions.iter().find(|partition| partition.id == id.partition);
+        let source_end =
+            found.map_or(0, |found| match (found.current_offset, found.messages_count) {
+                (0, 0) => 0,
+                (last, _) => last.saturating_add(1),
+            });
+        let what = match is_same {
+            // The source has removed the message. If it has no message at all, the offset that it
+            // reports does not show whether it ever had one.
+            None if source_end.max(1) >= next => return Ok(()),
+            None => format!("the source ends at offset {source_end} now"),
+            Some(_) => format!(
+                "the source, which ends at offset {source_end}, has another message at offset \
+                 {last} now"
+            ),
+        };
+        Err(ImportError::Conflict(format!(
+            "{}: the messages below offset {next} of the source were imported, but {what}. So it \
+             was purged, or deleted and created again, and its messages were not imported. Import \
+             them into another directory; or first delete the topic from the log, with a client \
+             of `tailwater serve`, which removes the imported messages",
+            self.describe(id)
+        )))
+    }
+
+    /// Returns a text with the names and the ids of a partition's stream and topic.
+    fn describe(&self, id: PartitionId) -> String {
+        let streams = self.log.streams();
+        let stream = streams.get(&id.stream);
+        let topic = stream.and_then(|stream| stream.topics.get(&id.topic));
+        format!(
+            "stream '{}' ({}), topic '{}' ({}), partition {}",
+            stream.map_or("", |stream| stream.name.as_str()),
+            id.stream,
+            topic.map_or("", |topic| topic.name.as_str()),
+            id.topic,
+            id.partition
+        )
+    }
+}
+
+/// Returns whether the message with this offset in a reply is the imported one; `None` if the reply
+/// does not contain the offset. If the log no longer has the imported message, any is the same.
+fn is_same(
+    reply: &[u8],
+    offset: u64,
+    imported: Option<PolledMessage<'_>>,
+) -> Result<Option<bool>, tailwater_format::Error> {
+    let mut rest = reply;
+    while !rest.is_empty() {
+        let batch = decode(rest)?;
+        let header = *batch.header();
+        let mut messages = batch.messages();
+        let found =
+            messages.find(|message| header.base_offset + u64::from(message.offset_delta) == offset);
+        if let Some(found) = found {
+            let origin_us = header.origin_timestamp_us + u64::from(found.timestamp_delta_us);
+            return Ok(Some(imported.is_none_or(|imported| {
+                (imported.id, imported.origin_timestamp_us) == (found.id, origin_us)
+                    && imported.payload == found.payload
+                    && imported.user_headers == found.user_headers
+            })));
+        }
+        let length = HEADER_BYTES + batch.message_bytes().len();
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    Ok(None)
 }
 
 /// Verifies the batches of a reply. Returns their messages with offsets of at least `next`, encoded

@@ -176,6 +176,14 @@ impl Error {
         self
     }
 
+    /// Returns the error with the kind [`ErrorKind::Busy`], because another process may have caused
+    /// it by changing files.
+    #[must_use]
+    pub(crate) fn into_busy(mut self) -> Self {
+        Arc::make_mut(&mut self.0).kind = ErrorKind::Busy;
+        self.while_doing("another process changed the files whenever they were read")
+    }
+
     /// Returns the error's kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -12,7 +12,9 @@ Exit codes:
   1  damage, a missing file, or a failed operation
   2  usage error
   3  intact except for the end of a partition, which was truncated by a crash or is being written
-     (verify only)";
+     (verify only)
+  5  what looks damaged may be the effect of another process, which changed the files whenever they
+     were read (stat, verify, dump)";
 
 /// The verbs of `tailwater log`.
 #[derive(Debug, Subcommand)]

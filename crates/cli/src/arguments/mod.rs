@@ -63,7 +63,7 @@ pub(crate) enum Command {
     ///
     /// stat, verify and dump only read: they write nothing and take no lock, so the log may be open
     /// elsewhere. They do not show messages that another process has accepted but not yet written
-    /// to the log.
+    /// to the log. If it removes or replaces files meanwhile, they read those that there are then.
     #[command(after_help = LOG_EXIT_CODES)]
     Log {
         #[command(subcommand)]

@@ -1,12 +1,13 @@
 //! Checks that inspecting the directory of a log finds damage, and nothing else that looks like it.
 
+use std::mem::replace;
 use std::path::Path;
 use std::sync::Arc;
 
 use tailwater_format::message::name::Kind;
 use tailwater_io::Storage;
 use tailwater_io::sim::SimStorage;
-use tailwater_log::inspect::{LogDirectory, Severity};
+use tailwater_log::inspect::{self, LogDirectory, Severity, VerifyReport};
 use tailwater_log::{Durability, ErrorKind, Log, PartialBlocks, Result, TopicId};
 
 use crate::common::{DIRECTORY, Machine, batch, topic};
@@ -14,6 +15,8 @@ use crate::damage::{files, read, write};
 
 /// Bytes of a block, which contains one group of [`filled`] and its gap.
 const BLOCK: usize = 4096;
+/// Bytes of the batch of a group of [`filled`].
+const BATCH: u64 = 256 + 5 * (48 + 700);
 
 /// Opens a log with one partition, and writes groups of 5 messages to it, each of one batch.
 fn filled(
@@ -35,6 +38,34 @@ fn filled(
         log.run_pending();
     }
     (log, topic)
+}
+
+/// Opens a log with a topic whose partitions have this many segments, each of one message.
+fn with_segments(machine: &Machine, partitions: u32, segments: u64) -> (Log, TopicId) {
+    let log = machine.open();
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = topic(Durability::Disk, PartialBlocks::Pad);
+    let topic = log.create_topic(stream, None, "t", &options, partitions).expect("a topic");
+    for number in 0..partitions {
+        let partition = log.partition(topic.partition(number)).expect("a partition");
+        for number in 0..segments {
+            let appended = partition.append(&batch(number..number + 1, 60_000)).expect("an append");
+            log.run_pending();
+            appended.ticket.wait().expect("persisted");
+        }
+        assert_eq!(partition.stats().segments as u64, segments);
+    }
+    (log, topic)
+}
+
+/// Verifies a log, and calls `change` when the first batch was read.
+fn verify_during(storage: &Arc<SimStorage>, mut change: impl FnMut()) -> VerifyReport {
+    let mut is_changed = false;
+    inspected(storage).verify(|_| {
+        if !replace(&mut is_changed, true) {
+            change();
+        }
+    })
 }
 
 fn inspected(storage: &Arc<SimStorage>) -> LogDirectory {
@@ -111,4 +142,156 @@ fn batches_in_the_index_show_that_an_earlier_one_is_damaged() {
         // Later batches can be visited.
         assert_eq!(visit(storage, topic, 100).expect("whole batches"), 200, "{partial_blocks:?}");
     }
+}
+
+/// Regression test: a verification and a visit beside a running log reported damage if segments had
+/// been removed since they listed the files.
+#[test]
+fn segments_that_are_removed_meanwhile_are_no_damage() {
+    let machine = Machine::new(1, false);
+    let (log, topic) = with_segments(&machine, 1, 10);
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    let remove = |count| {
+        let removed = partition.delete_segments(count, u64::MAX);
+        log.run_pending();
+        removed.wait().expect("a removal");
+    };
+    let report = verify_during(&machine.storage, || remove(5));
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    // The first segment was being read, and the next four were gone.
+    assert_eq!((report.partitions, report.segments, report.messages), (1, 6, 6));
+
+    let directory = inspected(&machine.storage);
+    let mut offsets = Vec::new();
+    let files = directory.partition(topic.partition(0)).expect("files");
+    let visited = files.visit(0, |header, _| {
+        if offsets.is_empty() {
+            remove(2);
+        }
+        offsets.push(header.base_offset);
+        true
+    });
+    visited.expect("no damage");
+    assert_eq!(offsets, [5, 7, 8, 9]);
+}
+
+/// Regression test: a verification reported damage if segments had been replaced by copies without
+/// gaps since it listed the files.
+#[test]
+fn segments_that_are_rewritten_meanwhile_are_no_damage() {
+    let machine = Machine::new(1, false);
+    let (log, _) = filled(&machine, PartialBlocks::Pad, 64 << 10, 60);
+    log.close().expect("the log closes");
+    drop(log);
+    let storage = Arc::clone(&machine.storage) as Arc<dyn Storage>;
+    let mut rewritten = 0;
+    let report = verify_during(&machine.storage, || {
+        let compacted = inspect::compact(Arc::clone(&storage), Path::new(DIRECTORY));
+        rewritten = compacted.expect("a log that is not open").segments;
+    });
+    assert!(rewritten > 1, "{rewritten}");
+    assert!(report.findings.is_empty(), "{:?}", report.findings);
+    assert_eq!((report.partitions, report.messages), (1, 300));
+}
+
+/// Regression test: a verification reported damage in partitions that had been purged or deleted
+/// since it read the catalog or listed the files.
+#[test]
+fn partitions_that_are_purged_or_deleted_meanwhile_are_no_damage() {
+    for is_deleted in [false, true] {
+        let machine = Machine::new(1, false);
+        let (log, topic) = with_segments(&machine, 2, 4);
+        let report = verify_during(&machine.storage, || {
+            if is_deleted {
+                log.delete_topic(topic).expect("a deletion");
+                return log.run_pending();
+            }
+            for number in 0..2 {
+                let partition = log.partition(topic.partition(number)).expect("a partition");
+                let purged = partition.purge();
+                log.run_pending();
+                purged.wait().expect("a purge");
+                drop(partition.append(&batch(0..1, 100)).expect("an append"));
+                log.run_pending();
+            }
+        });
+        assert!(report.findings.is_empty(), "{:?}", report.findings);
+        let expected = if is_deleted { (0, 0) } else { (2, 2) };
+        assert_eq!((report.partitions, report.messages), expected);
+    }
+}
+
+#[test]
+fn a_visit_of_a_partition_that_is_purged_meanwhile_ends() {
+    let machine = Machine::new(1, false);
+    let (log, topic) = with_segments(&machine, 1, 4);
+    let directory = inspected(&machine.storage);
+    let mut files = directory.partition(topic.partition(0)).expect("files");
+    let incarnation = files.incarnation();
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    let mut visited = 0;
+    let result = files.visit(0, |_, _| {
+        visited += 1;
+        let purged = partition.purge();
+        log.run_pending();
+        purged.wait().expect("a purge");
+        true
+    });
+    let error = result.expect_err("a purge");
+    assert_eq!((visited, error.kind()), (1, ErrorKind::Busy), "{error}");
+    drop(partition.append(&batch(0..3, 100)).expect("an append"));
+    log.run_pending();
+    assert_eq!(files.offsets().expect("the new incarnation"), (0, 3));
+    assert_ne!(files.incarnation(), incarnation);
+    log.delete_topic(topic).expect("a deletion");
+    log.run_pending();
+    let error = directory.partition(topic.partition(0)).expect_err("a deletion");
+    assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+}
+
+/// A new listing must not hide that a segment in the middle is lost, and must not make anything
+/// count twice.
+#[test]
+fn a_segment_that_is_lost_meanwhile_is_damage() {
+    let machine = Machine::new(1, false);
+    let (_log, topic) = with_segments(&machine, 1, 6);
+    let path = files(&machine.storage, topic.partition(0), Kind::Log)[2].clone();
+    let lose = || machine.storage.remove(path.as_ref()).expect("a removal");
+    let report = verify_during(&machine.storage, lose);
+    let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
+    assert_eq!(finding.severity, Severity::Damage);
+    let text = finding.error.to_string();
+    assert!(text.contains("it ends at offset 2, and the next segment begins at 3"), "{text}");
+    assert_eq!((report.partitions, report.segments, report.messages), (1, 5, 5));
+}
+
+#[test]
+fn a_file_that_changes_whenever_it_is_read_is_not_certainly_damaged() {
+    let machine = Machine::new(1, false);
+    let (log, topic) = filled(&machine, PartialBlocks::Pad, 64 << 10, 40);
+    log.close().expect("the log closes");
+    let storage = &machine.storage;
+    let path = files(storage, topic.partition(0), Kind::Log)[0].clone();
+    let whole = read(storage, &path);
+    let damage = |group: usize| {
+        let mut bytes = whole.clone();
+        bytes[group * BLOCK + 1000] ^= 1;
+        write(storage, &path, &bytes);
+    };
+    damage(8);
+    let mut looks = 0;
+    let report = inspected(storage).verify(|bytes| {
+        // The first batch was read. The file is in memory, so the change affects only the next
+        // look at it.
+        if bytes == BATCH {
+            looks += 1;
+            damage(8 + looks % 2);
+        }
+    });
+    let [finding] = &report.findings[..] else { panic!("{:?}", report.findings) };
+    assert_eq!(finding.severity, Severity::BeingWritten);
+    assert_eq!(finding.error.kind(), ErrorKind::Busy, "{}", finding.error);
+    assert_eq!(finding.error.path(), Some(Path::new(&path)), "{}", finding.error);
+    assert!(looks > 2, "{looks}");
+    assert_eq!(verify(storage), [Severity::Damage]);
 }

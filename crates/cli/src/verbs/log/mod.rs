@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tailwater_io::posix::PosixStorage;
 use tailwater_log::inspect::{self, Finding, LogDirectory, Severity, VerifyReport};
-use tailwater_log::{Consumer, PartitionId};
+use tailwater_log::{Consumer, ErrorKind, PartitionId};
 
 use crate::answer;
 use crate::arguments::{LogDumpArguments, LogPlace, LogVerb};
@@ -20,9 +20,11 @@ use crate::text::counted;
 pub(crate) fn start(verb: &LogVerb) -> ExitCode {
     let text_or_json = |json| Output::new(json, false);
     match verb {
-        LogVerb::Stat(it) => answer(text_or_json(it.json), |output| stat(it, output)),
-        LogVerb::Verify(it) => answer(text_or_json(it.json), |output| verify(it, output)),
-        LogVerb::Dump(it) => answer(Output::new(it.json, it.hex), |output| dump(it, output)),
+        LogVerb::Stat(it) => answer(text_or_json(it.json), |output| judged(stat(it, output))),
+        LogVerb::Verify(it) => answer(text_or_json(it.json), |output| judged(verify(it, output))),
+        LogVerb::Dump(it) => {
+            answer(Output::new(it.json, it.hex), |output| judged(dump(it, output)))
+        }
         LogVerb::Compact(it) => answer(text_or_json(it.json), |output| compact(it, output)),
         LogVerb::Import(it) => answer(text_or_json(it.json), |output| import::run(it, output)),
         LogVerb::Bench(it) => match tailwater_latency::log::run(it) {
@@ -38,6 +40,18 @@ pub(crate) fn start(verb: &LogVerb) -> ExitCode {
     }
 }
 
+/// Returns the outcome of a verb that only reads. If another process changed the files whenever
+/// they were read, it is not known whether they are damaged.
+fn judged(outcome: Result<Outcome>) -> Result<Outcome> {
+    match outcome {
+        Err(Failure::Log(error)) if error.kind() == ErrorKind::Busy => {
+            complain(&error);
+            Ok(Outcome::BeingWritten)
+        }
+        outcome => outcome,
+    }
+}
+
 fn read(directory: &std::path::Path) -> Result<LogDirectory> {
     Ok(LogDirectory::read(Arc::new(PosixStorage::new()), directory)?)
 }
@@ -46,7 +60,12 @@ fn stat(arguments: &LogPlace, output: &mut Output) -> Result<Outcome> {
     let log = read(&arguments.directory)?;
     let mut partitions = Vec::new();
     for (id, incarnation) in log.partitions() {
-        partitions.push(partition_document(&log, id, incarnation)?);
+        match partition_document(&log, id, incarnation) {
+            Ok(document) => partitions.push(document),
+            // Another process has deleted the partition since the catalog was read.
+            Err(Failure::Log(error)) if error.kind() == ErrorKind::NotFound => {}
+            Err(failure) => return Err(failure),
+        }
     }
     if output.is_json() {
         output.json_document(&json!({
@@ -84,12 +103,16 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
+/// Describes a partition, which had the given incarnation when the log's catalog was read.
 fn partition_document(log: &LogDirectory, id: PartitionId, incarnation: u64) -> Result<Value> {
-    let files = log.partition(id)?;
+    let mut files = log.partition(id)?;
     let (start, end) = files.offsets()?;
     let segments: Vec<_> = files.segments().collect();
+    // A purge ends an incarnation, and removes the stored offsets.
+    let is_same = files.incarnation() == incarnation;
     let consumers: Vec<Value> = log
         .offsets(id)
+        .filter(|_| is_same)
         .map(|(consumer, offset)| {
             let (kind, id) = match consumer {
                 Consumer::Single(id) => ("consumer", id),
@@ -102,7 +125,7 @@ fn partition_document(log: &LogDirectory, id: PartitionId, incarnation: u64) -> 
         "stream": id.stream,
         "topic": id.topic,
         "partition": id.partition,
-        "incarnation": incarnation,
+        "incarnation": files.incarnation(),
         "start_offset": start,
         "end_offset": end,
         "segments": segments.len(),
@@ -119,6 +142,7 @@ fn verify(arguments: &LogPlace, output: &mut Output) -> Result<Outcome> {
     let outcome = match report.findings.iter().map(|finding| finding.severity).max() {
         None | Some(Severity::Note) => Outcome::Well,
         Some(Severity::TornTail) => Outcome::TornTail,
+        Some(Severity::BeingWritten) => Outcome::BeingWritten,
         Some(Severity::Damage) => Outcome::Damage,
     };
     if output.is_json() {
@@ -126,7 +150,7 @@ fn verify(arguments: &LogPlace, output: &mut Output) -> Result<Outcome> {
         return Ok(outcome);
     }
     for Finding { severity, error, .. } in &report.findings {
-        output.line(format_args!("{:11}  {error}", severity_name(*severity)))?;
+        output.line(format_args!("{:13}  {error}", severity_name(*severity)))?;
     }
     let VerifyReport { partitions, segments, batches, messages, bytes, .. } = report;
     output.line(format_args!(
@@ -139,6 +163,7 @@ fn verify(arguments: &LogPlace, output: &mut Output) -> Result<Outcome> {
     output.line(match outcome {
         Outcome::Well => "all is well",
         Outcome::TornTail => "all is well except for the end of a partition",
+        Outcome::BeingWritten => "NOT VERIFIED: another process is writing it",
         _ => "DAMAGED",
     })?;
     Ok(outcome)
@@ -161,6 +186,7 @@ fn verify_document(report: &VerifyReport, outcome: Outcome) -> Value {
         "verdict": match outcome {
             Outcome::Well => "well",
             Outcome::TornTail => "torn_tail",
+            Outcome::BeingWritten => "being_written",
             _ => "damage",
         },
         "findings": findings,
@@ -176,6 +202,7 @@ fn severity_name(severity: Severity) -> &'static str {
     match severity {
         Severity::Note => "note",
         Severity::TornTail => "torn_tail",
+        Severity::BeingWritten => "being_written",
         Severity::Damage => "damage",
     }
 }

@@ -42,6 +42,8 @@ pub enum Operation {
     CreateDirectory,
     /// The call reads a file's length and kind.
     Metadata,
+    /// The call changes a file's owner, group or permissions.
+    ChangeOwner,
     /// The call takes the lock on a file.
     Lock,
 }
@@ -64,6 +66,7 @@ impl fmt::Display for Operation {
             Self::List => "list",
             Self::CreateDirectory => "create directory",
             Self::Metadata => "stat",
+            Self::ChangeOwner => "chown",
             Self::Lock => "lock",
         })
     }

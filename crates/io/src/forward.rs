@@ -40,6 +40,9 @@ macro_rules! forward_storage {
     (@link {$($target:tt)+}) => {
         $crate::forward_storage!(@@two_paths {$($target)+} link);
     };
+    (@copy_ownership {$($target:tt)+}) => {
+        $crate::forward_storage!(@@two_paths {$($target)+} copy_ownership);
+    };
     (@remove {$($target:tt)+}) => {
         $crate::forward_storage!(@@path {$($target)+} remove ());
     };

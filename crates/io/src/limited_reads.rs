@@ -24,8 +24,8 @@ impl LimitedReads {
 
 impl Storage for LimitedReads {
     crate::forward_storage!(
-        files: create, rename, remove, remove_directory, create_directory, link, list,
-        visit_entries, metadata, identity, canonical_path, capabilities, resident_pages, lock,
+        files: create, rename, copy_ownership, remove, remove_directory, create_directory, link,
+        list, visit_entries, metadata, identity, canonical_path, capabilities, resident_pages, lock,
         sync_directory, statistics,
     );
 

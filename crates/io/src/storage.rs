@@ -197,6 +197,16 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// Renames a file or directory. If `to` names a file or an empty directory, it is replaced.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
+    /// Gives the file `to` the owner, the group and the permissions of the file `from`. If only the
+    /// group differs, and the process may not change it, the group stays and gets no permissions.
+    /// The default implementation does nothing, for a storage without owners.
+    ///
+    /// # Errors
+    /// I/O errors; of kind `PermissionDenied`, if the process may not give the file to that owner.
+    fn copy_ownership(&self, _from: &Path, _to: &Path) -> Result<()> {
+        Ok(())
+    }
+
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;
 

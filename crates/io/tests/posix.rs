@@ -180,6 +180,31 @@ fn direct_transfers_if_the_filesystem_supports_them() {
     assert_eq!(file.read_full_at(&mut buffer, 8192, Purpose::CompactionRead).unwrap(), 0);
 }
 
+#[test]
+fn a_file_gets_the_owner_and_the_permissions_of_another() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let directory = tempfile::tempdir().unwrap();
+    let storage = PosixStorage::private();
+    let [from, to, missing] = ["from", "to", "missing"].map(|name| directory.path().join(name));
+    for path in [&from, &to] {
+        storage.create(path, Create::New, IoMode::Buffered, Purpose::Metadata).unwrap();
+    }
+    std::fs::set_permissions(&from, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let own = from.metadata().unwrap();
+    if chown(&from, Some(own.uid() + 1), Some(own.gid() + 2)).is_err() {
+        say("LEFT OUT: a file of another owner, which only root can make");
+    }
+    storage.copy_ownership(&from, &to).unwrap();
+    let [wanted, found] = [&from, &to].map(|path| {
+        let metadata = path.metadata().unwrap();
+        (metadata.mode() & 0o7777, metadata.uid(), metadata.gid())
+    });
+    assert_eq!(found, wanted);
+    assert_eq!(found.0, 0o640);
+    let error = storage.copy_ownership(&missing, &to).unwrap_err();
+    assert!(error.is_not_found() && error.path == missing, "{error}");
+}
+
 /// A process may have any umask, so the test only looks for access that should not be there, and
 /// for what a private storage must not add.
 #[test]

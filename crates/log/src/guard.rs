@@ -131,7 +131,8 @@ impl Storage for GuardedStorage {
         resident_pages, lock, statistics,
     );
     tailwater_io::forward_storage!(
-        checked()?: rename, remove, remove_directory, link, create_directory, sync_directory,
+        checked()?: rename, copy_ownership, remove, remove_directory, link, create_directory,
+        sync_directory,
     );
 
     fn create(

@@ -32,7 +32,8 @@ pub(crate) enum LogVerb {
     /// Rewrite sealed segments without their padding gaps
     ///
     /// The log must not be open. An open log does not need this: the process that has the log open
-    /// rewrites its segments in the background.
+    /// rewrites its segments in the background. The new files get the owner, group and permissions
+    /// of the old ones. An interrupted run can be repeated.
     Compact(LogPlace),
     /// Fill a log with the messages of a running server of Apache Iggy
     ///

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, FileType, Gid, Mode, OFlags, Stat, Uid};
 use rustix::io::{Errno, retry_on_intr};
 
 use super::file::PosixFile;
@@ -223,6 +223,25 @@ impl Storage for PosixStorage {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         rustix::fs::rename(from, to).map_err(|error| Error::new(Operation::Rename, from, error))
+    }
+
+    fn copy_ownership(&self, from: &Path, to: &Path) -> Result<()> {
+        let status = |path: &Path| {
+            rustix::fs::stat(path).map_err(|error| Error::new(Operation::Metadata, path, error))
+        };
+        let failed = |error: Errno| Error::new(Operation::ChangeOwner, to, error);
+        let (wanted, found) = (status(from)?, status(to)?);
+        let mut mode = Mode::from_raw_mode(wanted.st_mode);
+        let is_other_owner = wanted.st_uid != found.st_uid;
+        if is_other_owner || wanted.st_gid != found.st_gid {
+            let (owner, group) = (Uid::from_raw(wanted.st_uid), Gid::from_raw(wanted.st_gid));
+            match rustix::fs::chown(to, Some(owner), Some(group)) {
+                // Only root may give a file to a group that the process does not belong to.
+                Err(Errno::PERM) if !is_other_owner => mode.remove(Mode::RWXG),
+                changed => changed.map_err(failed)?,
+            }
+        }
+        rustix::fs::chmod(to, mode).map_err(failed)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tailwater_format::message::name::{FileName, TEMPORARY};
 use tailwater_io::{FileLock, Storage};
 
 use super::{LogDirectory, PartitionFiles};
@@ -22,7 +23,8 @@ pub struct CompactReport {
 }
 
 /// Rewrites the sealed segments of a log that have gaps between their batches, so that the gaps
-/// disappear. The log must not be open.
+/// disappear. The log must not be open. The new files get the owner, the group and the permissions
+/// of those that they replace. A run that was interrupted can be repeated.
 ///
 /// # Errors
 /// Not found, if the directory contains no log; busy, if the log is open (its process then rewrites
@@ -41,7 +43,9 @@ pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactRep
     let lock: Arc<dyn FileLock> = Arc::from(lock);
     let log = LogDirectory::read_with(storage, &LockGuard::new(&lock, lock_path), directory)?;
     let mut report = CompactReport::default();
-    for (id, _) in log.partitions().collect::<Vec<_>>() {
+    for (id, incarnation) in log.partitions().collect::<Vec<_>>() {
+        let partition = layout::incarnation_directory(directory, id, incarnation);
+        remove_copies(&*log.segment_files.storage, &partition)?;
         let PartitionFiles { segments, .. } = log.partition(id)?;
         let sealed = segments.len().saturating_sub(1);
         for segment in segments.into_iter().take(sealed) {
@@ -58,6 +62,18 @@ pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactRep
         }
     }
     Ok(report)
+}
+
+/// Removes the incomplete copies of segments that an interrupted run has left in the directory of a
+/// partition's incarnation.
+fn remove_copies(storage: &dyn Storage, directory: &Path) -> Result<()> {
+    for entry in storage.list(directory).map_err(Error::on_required)? {
+        let is_copy = entry.name.strip_suffix(TEMPORARY).and_then(FileName::parse).is_some();
+        if is_copy {
+            storage.remove(&directory.join(&entry.name))?;
+        }
+    }
+    Ok(())
 }
 
 fn has_gaps(files: &SegmentFiles, segment: &Segment) -> Result<bool> {

@@ -11,8 +11,12 @@
 //! 4. The old files are removed.
 //!
 //! A crash before step 2 leaves the temporary file. A crash after step 2 leaves the old file.
-//! Recovery removes either. The owner executes steps 2 to 4 as one command, so that nothing else
-//! removes or replaces the segment meanwhile.
+//! Recovery removes either, and compacting a log that is not open removes the temporary file before
+//! it begins. The owner executes steps 2 to 4 as one command, so that nothing else removes or
+//! replaces the segment meanwhile.
+//!
+//! The new files have the owner, the group and the permissions of the old segment: root may compact
+//! the log of another user.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -157,10 +161,13 @@ impl Rewritten {
         let from = self.old.file(&mut files.access_now())?;
         let scanner = Scanner::with_buffers(from, 0..self.old_length, memory)?;
         let (mode, purpose) = (files.append_mode, Purpose::LogAppend);
-        // No other rewrite of this log can have left the file: it would have removed it.
+        // A file that an earlier rewrite has left was removed when the log was opened, or before
+        // compacting began.
         let file = files.storage.create(&self.temporary, Create::New, mode, purpose)?;
         let options = WriterOptions::new(purpose);
-        let writer = SequentialWriter::new(file, options, &files.rewrite_buffers, None);
+        let owned = files.storage.copy_ownership(&self.old.path(Kind::Log), &self.temporary);
+        let writer =
+            owned.and_then(|()| SequentialWriter::new(file, options, &files.rewrite_buffers, None));
         if writer.is_err() {
             self.discard(files);
         }
@@ -197,8 +204,18 @@ impl Rewritten {
     pub(crate) fn install(&self, files: &SegmentFiles) -> Result<()> {
         files.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;
         files.storage.sync_directory(self.new.directory())?;
-        let _ = self.new.write_index(files);
+        if self.write_index(files).is_err() {
+            // Without the file, the index is rebuilt. But a file that the log's process may not
+            // read would make its reads fail.
+            let _ = files.storage.remove(&self.new.path(Kind::Index));
+        }
         Ok(())
+    }
+
+    fn write_index(&self, files: &SegmentFiles) -> Result<()> {
+        self.new.write_index(files)?;
+        let (log, index) = (self.new.path(Kind::Log), self.new.path(Kind::Index));
+        Ok(files.storage.copy_ownership(&log, &index)?)
     }
 
     /// Removes the copy's temporary file. Called if the copy will not be installed.

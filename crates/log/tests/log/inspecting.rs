@@ -1,14 +1,18 @@
 //! Checks that inspecting the directory of a log finds damage, and nothing else that looks like it.
 
+use std::fs::Permissions;
 use std::mem::replace;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater_format::message::name::Kind;
+use tailwater_format::message::name::{FileName, Kind};
 use tailwater_io::Storage;
+use tailwater_io::posix::PosixStorage;
 use tailwater_io::sim::SimStorage;
 use tailwater_log::inspect::{self, LogDirectory, Severity, VerifyReport};
-use tailwater_log::{Durability, ErrorKind, Log, PartialBlocks, Result, TopicId};
+use tailwater_log::{Durability, ErrorKind, Log, LogOptions, PartialBlocks, Result, TopicId};
+use tailwater_testkit::filesystem::say;
 
 use crate::common::{DIRECTORY, Machine, batch, topic};
 use crate::damage::{files, read, write};
@@ -294,4 +298,73 @@ fn a_file_that_changes_whenever_it_is_read_is_not_certainly_damaged() {
     assert_eq!(finding.error.path(), Some(Path::new(&path)), "{}", finding.error);
     assert!(looks > 2, "{looks}");
     assert_eq!(verify(storage), [Severity::Damage]);
+}
+
+/// Regression test: compacting failed after an interrupted run, because the file of its incomplete
+/// copy existed.
+#[test]
+fn compacting_removes_the_incomplete_copies_of_an_interrupted_run() {
+    let machine = Machine::new(1, false);
+    let (log, topic) = filled(&machine, PartialBlocks::Pad, 64 << 10, 60);
+    log.close().expect("the log closes");
+    drop(log);
+    let storage = &machine.storage;
+    let logs = files(storage, topic.partition(0), Kind::Log);
+    let last = logs.last().expect("a segment");
+    // The last segment is not rewritten, so its copy is not replaced.
+    let copies = [&logs[0], last].map(|path| path.replace("-0.log", "-1.log.tmp"));
+    let foreign = logs[0].replace("-0.log", "-1.log.old.tmp");
+    for path in copies.iter().chain([&foreign]) {
+        write(storage, path, b"incomplete");
+    }
+    let shared = Arc::clone(storage) as Arc<dyn Storage>;
+    let report = inspect::compact(shared, Path::new(DIRECTORY)).expect("a repeated run");
+    assert_eq!(report.segments as usize, logs.len() - 1);
+    for path in &copies {
+        storage.metadata(path.as_ref()).expect_err("the copy was removed or renamed");
+    }
+    assert_eq!(read(storage, &foreign), b"incomplete");
+    assert!(verify(storage).is_empty());
+    assert_eq!(visit(storage, topic, 0).expect("whole segments"), 300);
+}
+
+/// Regression test: compacting gave the segments to the user who ran it, and took permissions away,
+/// so that a server could not read them any more.
+#[test]
+fn compacted_segments_keep_their_owner_and_permissions() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let log = Log::open(scratch.path(), &LogOptions::default()).expect("the log opens");
+    let stream = log.create_stream(None, "s").expect("a stream");
+    let options = topic(Durability::Process, PartialBlocks::Pad);
+    let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    for group in 0..40 {
+        drop(partition.append(&batch(group * 5..group * 5 + 5, 700)).expect("an append"));
+        partition.flush(false).wait().expect("a flush");
+    }
+    log.close().expect("the log closes");
+    drop((partition, log));
+    let storage = Arc::new(PosixStorage::private());
+    let directory = scratch.path().join("streams/0/topics/0/partitions/0.0");
+    let entries = storage.list(&directory).expect("a list").into_iter().map(|entry| entry.name);
+    let is_log = |name: &String| FileName::parse(name).is_some_and(|name| name.kind == Kind::Log);
+    let first = entries.into_iter().find(is_log).expect("a segment");
+    let old = directory.join(&first);
+    std::fs::set_permissions(&old, Permissions::from_mode(0o640)).expect("permissions");
+    let own = old.metadata().expect("metadata");
+    if chown(&old, Some(own.uid() + 1), Some(own.gid() + 2)).is_err() {
+        say("LEFT OUT: a segment of another user, which only root can make");
+    }
+    let access = |path: &Path| {
+        let metadata = path.metadata().expect("metadata");
+        (metadata.mode() & 0o7777, metadata.uid(), metadata.gid())
+    };
+    let before = access(&old);
+    assert_eq!(before.0, 0o640);
+    let report = inspect::compact(storage, scratch.path()).expect("a log that is not open");
+    assert!(report.segments > 0);
+    for name in ["-1.log", "-1.index"] {
+        let new = directory.join(first.replace("-0.log", name));
+        assert_eq!(access(&new), before, "{}", new.display());
+    }
 }

@@ -41,21 +41,32 @@ pub(crate) struct WritableDatabase {
 
 impl WritableDatabase {
     /// Opens a database with the options of its OPTIONS file, overridden by those of the command
-    /// line, and takes its lock. Reports on standard error what recovery left out, and which
-    /// options are not supported.
+    /// line, and takes its lock. Those of column families override the options of `family` or, if
+    /// it is `None`, of all column families. Reports on standard error what recovery left out, and
+    /// which options are not supported.
     ///
     /// # Errors
     /// Not found, if there is no database and `absent` does not allow creating one; refused, if
     /// another process holds the lock; errors from the options and the engine.
-    pub(crate) fn open(place: &Place, absent: Absent) -> Result<Self> {
+    pub(crate) fn open(place: &Place, absent: Absent, family: Option<&str>) -> Result<Self> {
         let Place { directory, common } = place;
         check_presence(directory, absent)?;
-        let mut options = Settings::defaults(common)?.effective;
-        options.database_mut().create_if_missing = absent == Absent::Create;
+        let options = Settings::defaults(common)?.effective;
+        let over = common.options.as_deref().unwrap_or_default();
         // The OPTIONS file is read by `Db::open` under the database's lock, when no other process
         // can change it.
-        options.set_load_when_opened(common.options.as_deref().unwrap_or_default());
-        let db = Db::open(directory, &options).map_err(|error| opening(directory, error))?;
+        let mut opened = options.clone();
+        opened.database_mut().create_if_missing = absent == Absent::Create;
+        match family {
+            None => opened.set_load_when_opened(over),
+            Some(family) => {
+                if family != "default" {
+                    *opened.other_column_families_mut() = Default::default();
+                }
+                opened.set_load_when_opened_for(family, over)
+            }
+        };
+        let db = Db::open(directory, &opened).map_err(|error| opening(directory, error))?;
         if db.is_new() {
             say(format_args!(
                 "tailwater: no database in {}: a new one was created",
@@ -107,7 +118,7 @@ pub(crate) fn change_and_close(
     absent: Absent,
     make: impl FnOnce(&Db, &ColumnFamily, &WriteOptions) -> tailwater::Result<()>,
 ) -> Result<Outcome> {
-    let database = WritableDatabase::open(place, absent)?;
+    let database = WritableDatabase::open(place, absent, Some(&change.column_family))?;
     let family = database.column_family(&change.column_family)?;
     let options = WriteOptions::new().with_sync(change.sync);
     make(&database.db, &family, &options)?;

@@ -19,7 +19,7 @@ pub(crate) use writing::*;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  damage, a missing file, or a failed operation
+  1  damage, a missing file, or a failed operation; get: there is no such key
   2  usage error
   3  intact except for a torn tail: the last record was truncated by a crash
   4  no damage found, but something was not verified because this version does not support it
@@ -108,7 +108,9 @@ pub(crate) struct Common {
     /// Print keys and values in hex, and read them in hex from arguments
     #[arg(long, display_order = 902)]
     pub(crate) hex: bool,
-    /// Options that override the OPTIONS file, as an option string: 'name=value;name=value'
+    /// Options that override the OPTIONS file, as an option string: 'name=value;name=value'. Verbs
+    /// that change the database also record them, for the column family that the verb names or, if
+    /// it names none, for all
     #[arg(long, display_order = 903, value_name = "TEXT")]
     pub(crate) options: Option<String>,
     /// Take over directories of wal_dir, db_paths and cf_paths that another database has claimed.

@@ -37,12 +37,13 @@ pub(crate) enum Writing {
     DeleteRange(DeleteRangeArguments),
     /// Add a merge operand to a key
     ///
-    /// The column family must have a merge operator, from its OPTIONS file or from --options.
+    /// The column family must have a merge operator, from its OPTIONS file or from --options, which
+    /// records it for this column family. A recorded operator cannot be replaced.
     #[command(after_help = examples(&[
         ("tailwater db merge DIR --column-family counters --hex 6869 0100000000000000",
             "add 1, with the operator uint64add"),
         ("tailwater db merge DIR log line --options 'merge_operator=stringappend'",
-            "with an operator that the OPTIONS file does not name"),
+            "with an operator for a column family that has none yet"),
     ]))]
     Merge(MergeArguments),
     /// Load a file: Debian packages, or keys and values
@@ -57,8 +58,8 @@ pub(crate) enum Writing {
     ///   hex       the same with keys and values in hex
     ///
     /// Missing column families are created, and with --create a missing database. The file is read
-    /// line by line, so it may be of any length. Loading ends at a malformed line; everything
-    /// before it is loaded.
+    /// line by line, so it may be of any length. Loading ends at a malformed line, and at a last line
+    /// without a line end, which may be truncated; everything before it is loaded.
     #[command(verbatim_doc_comment, after_help = examples(&[
         ("/usr/lib/apt/apt-helper cat-file /var/lib/apt/lists/*_Packages* | \
           tailwater db load DIR --format packages -", "Debian's index, after 'apt-get update'"),

@@ -9,7 +9,7 @@ use crate::writing::{Absent, WritableDatabase};
 
 pub(crate) fn run(arguments: &CheckpointArguments, output: &mut Output) -> Result<Outcome> {
     let CheckpointArguments { place, target } = arguments;
-    let database = WritableDatabase::open(place, Absent::Refuse)?;
+    let database = WritableDatabase::open(place, Absent::Refuse, None)?;
     database.db.checkpoint(target)?;
     let outcome = database.close()?;
     output.report(&json!({ "verb": "checkpoint", "directory": target.display().to_string() }))?;

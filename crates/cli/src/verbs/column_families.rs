@@ -37,7 +37,7 @@ pub(crate) fn create(
     output: &mut Output,
 ) -> Result<Outcome> {
     let CreateColumnFamilyArguments { place, name, creation } = arguments;
-    let database = WritableDatabase::open(place, creation.into())?;
+    let database = WritableDatabase::open(place, creation.into(), Some(name))?;
     let id = database.create_column_family(name)?.id();
     let outcome = database.close()?;
     output.report(&json!({ "verb": "create-column-family", "column_family": name, "id": id }))?;
@@ -49,7 +49,7 @@ pub(crate) fn remove(
     output: &mut Output,
 ) -> Result<Outcome> {
     let DropColumnFamilyArguments { place, name } = arguments;
-    let database = WritableDatabase::open(place, Absent::Refuse)?;
+    let database = WritableDatabase::open(place, Absent::Refuse, None)?;
     let family = database.column_family(name)?;
     let id = family.id();
     database.db.drop_cf(&family)?;

@@ -37,7 +37,11 @@ pub(crate) fn run(arguments: &CompactArguments, output: &mut Output) -> Result<O
         from: arguments.from.as_ref().map(key).transpose()?,
         to: arguments.to.as_ref().map(key).transpose()?,
     };
-    let database = WritableDatabase::open(&arguments.place, Absent::Refuse)?;
+    let database = WritableDatabase::open(
+        &arguments.place,
+        Absent::Refuse,
+        arguments.column_family.as_deref(),
+    )?;
     let families = match &arguments.column_family {
         Some(name) => vec![database.column_family(name)?],
         None => database.db.column_families(),

@@ -9,7 +9,7 @@ use crate::writing::{Absent, WritableDatabase};
 
 pub(crate) fn run(arguments: &FlushArguments, output: &mut Output) -> Result<Outcome> {
     let FlushArguments { place, column_family } = arguments;
-    let database = WritableDatabase::open(place, Absent::Refuse)?;
+    let database = WritableDatabase::open(place, Absent::Refuse, column_family.as_deref())?;
     match column_family {
         Some(name) => database.db.flush_cf(&database.column_family(name)?)?,
         None => database.db.flush_all()?,

@@ -14,7 +14,7 @@ use crate::writing::WritableDatabase;
 
 pub(crate) fn run(arguments: &IngestArguments, output: &mut Output) -> Result<Outcome> {
     let IngestArguments { place, files, column_family, moves, creation } = arguments;
-    let database = WritableDatabase::open(place, creation.into())?;
+    let database = WritableDatabase::open(place, creation.into(), Some(column_family))?;
     let family = database.column_family(column_family)?;
     let options =
         IngestOptions::new().with_move_files(*moves).with_verify_checksums_before_ingest(true);

@@ -21,11 +21,11 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
         })?;
         changes.push(change);
     }
-    let refused = |error| refused(error, &place.directory, assignments);
+    let refused = |error| refused(error, &place.directory, column_family, assignments);
     let is_of_database = |name: &str| DbOptions::knows(name) || TailwaterOptions::knows(name);
     let (of_database, of_family): (Vec<_>, Vec<_>) =
         changes.into_iter().partition(|(name, _)| is_of_database(name));
-    let database = WritableDatabase::open(place, Absent::Refuse)?;
+    let database = WritableDatabase::open(place, Absent::Refuse, Some(column_family))?;
     let family = database.column_family(column_family)?;
     if !of_family.is_empty() {
         database.db.set_options_cf(&family, &of_family).map_err(refused)?;
@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
 
 /// Converts an error of the engine. If the error is about an option, the result is a usage error.
 /// If the option can be set only when the database is opened, the message has the command for that.
-fn refused(error: Error, directory: &Path, assignments: &[String]) -> Failure {
+fn refused(error: Error, directory: &Path, column_family: &str, assignments: &[String]) -> Failure {
     if error.kind() != ErrorKind::InvalidArgument {
         return error.into();
     }
@@ -59,9 +59,14 @@ fn refused(error: Error, directory: &Path, assignments: &[String]) -> Failure {
         && let Some(assignment) = assignments.iter().find(|assignment| is_of(cause, assignment))
     {
         let directory = directory.display();
+        let family = match DbOptions::knows(&cause.option) || TailwaterOptions::knows(&cause.option)
+        {
+            true => String::new(),
+            false => format!(" --column-family '{column_family}'"),
+        };
         message.push_str(&format!(
-            ", as by `tailwater db flush {directory} --options '{assignment}'`, which also records \
-             it"
+            ", as by `tailwater db flush {directory}{family} --options '{assignment}'`, which also \
+             records it"
         ));
     }
     Failure::Usage(message)

@@ -152,13 +152,14 @@ fn options_that_are_set_stay_set() {
 fn options_that_are_fixed_while_open_are_refused_with_the_way_to_change_them() {
     let directory = golden::unpack("records");
     let path = directory.path();
-    for assignment in [
-        "flush_write_io_mode=fadvise",
-        "use_direct_reads=true",
-        "quiet_background=true",
-        "num_levels=8",
+    for (assignment, family) in [
+        ("flush_write_io_mode=fadvise", ""),
+        ("use_direct_reads=true", ""),
+        ("quiet_background=true", ""),
+        ("num_levels=8", " --column-family 'default'"),
     ] {
-        let way = format!("`tailwater db flush {} --options '{assignment}'`", path.display());
+        let directory = path.display();
+        let way = format!("`tailwater db flush {directory}{family} --options '{assignment}'`");
         db("set-options", path, [assignment])
             .ended(2, "cannot be changed while the database is open")
             .ended(2, &way);

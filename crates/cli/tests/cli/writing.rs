@@ -78,6 +78,45 @@ fn operands_are_merged_where_there_is_an_operator() {
     assert_eq!(value, "0400000000000000\n");
 }
 
+/// Regression test: options of column families went to every column family, and were recorded
+/// there. Another merge operator cannot read the operands that are stored.
+#[test]
+fn options_of_the_command_line_go_to_the_named_column_family() {
+    let (_scratch, path) = new();
+    let created = |name: &'static str, operator: &'static str| {
+        db("create-column-family", &path, [name, "--create", "--options", operator])
+    };
+    created("counters", "merge_operator=uint64add").ended(0, "a new one was created");
+    created("logs", "merge_operator=stringappend;write_buffer_size=1m").well();
+    let operator_of = |name: &'static str| {
+        let options = db("options", &path, ["--json"]).well().json();
+        let is_it = |section: &&serde_json::Value| {
+            section["kind"] == "column_family" && section["column_family"] == name
+        };
+        let sections = options["sections"].as_array().expect("sections");
+        let section = sections.iter().find(is_it).expect("the column family");
+        section["options"]["merge_operator"]["value"].as_str().expect("a text").to_owned()
+    };
+    let operators = || ["default", "counters", "logs"].map(operator_of);
+    let expected = ["nullptr", "uint64add", "stringappend"];
+    assert_eq!(operators(), expected);
+    let count = ["--column-family", "counters", "--hex", "6b", "0100000000000000"];
+    db("merge", &path, count).well();
+
+    // A wrong operator is refused, and so is one for all column families.
+    let wrong = ["--column-family", "counters", "k", "v", "--options", "merge_operator=max"];
+    let words = "column family 'counters': option merge_operator is recorded as 'uint64add'";
+    db("merge", &path, wrong).ended(1, words);
+    db("flush", &path, ["--options", "merge_operator=stringappend"]).ended(1, words);
+    // The operator's other name is no other operator.
+    let same = ["--column-family", "counters", "--options", "merge_operator=UInt64AddOperator"];
+    db("flush", &path, same).well();
+    db("put", &path, ["k", "v", "--options", "merge_operator=stringappend"]).well();
+    assert_eq!(operators(), ["stringappend", "UInt64AddOperator", "stringappend"]);
+    let value = db("get", &path, ["--column-family", "counters", "--hex", "6b"]).well().output;
+    assert_eq!(value, "0100000000000000\n");
+}
+
 #[test]
 fn databases_written_by_rocksdb_can_be_changed() {
     for name in golden::names() {

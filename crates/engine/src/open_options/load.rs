@@ -12,10 +12,11 @@ use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Purpose, Storage};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::merge_operator::MergeOperator;
 use crate::options::{self, DbOptions, Options, TailwaterOptions, UnknownOptions};
 use crate::version::manifest::{self, Manifest};
 
-use super::OpenOptions;
+use super::{OpenOptions, Overrides};
 
 /// Maximum number of attempts to read the options. An attempt fails if another process, which has
 /// the database open, replaces the OPTIONS file meanwhile.
@@ -112,9 +113,19 @@ impl OpenOptions {
     /// that another process has just changed. A program that calls [`OpenOptions::load`] and later
     /// opens the database may overwrite such changes. Options of column families that the database
     /// does not have are ignored, and so is a recorded `error_if_exists`. `Db::open` can then also
-    /// return the errors of [`OpenOptions::load`].
+    /// return the errors of [`OpenOptions::load`], and refuses to replace a recorded
+    /// `merge_operator` by another one, which could not read the operands that are stored.
     pub fn set_load_when_opened(&mut self, over: &str) -> &mut Self {
-        self.over_file = Some(over.to_owned());
+        self.over_file = Some(Overrides { text: over.to_owned(), family: None });
+        self
+    }
+
+    /// Like [`OpenOptions::set_load_when_opened`], but the options of column families in `over`
+    /// apply to the column family `family` only. They have no effect if the database does not have
+    /// it. If the database's files record no options, they apply to all column families.
+    pub fn set_load_when_opened_for(&mut self, family: &str, over: &str) -> &mut Self {
+        let family = Some(family.to_owned());
+        self.over_file = Some(Overrides { text: over.to_owned(), family });
         self
     }
 
@@ -142,8 +153,39 @@ impl OpenOptions {
         // later openings fail.
         let database = DbOptions { error_if_exists: false, ..database };
         let mut loaded = Self { database, families, other_families, warnings, ..self.clone() };
-        loaded.set_from_string(over)?;
+        loaded.apply(over)?;
         Ok(loaded)
+    }
+
+    /// Applies an option string on top of the options that the database's files record.
+    ///
+    /// # Errors
+    /// Invalid argument: those of [`OpenOptions::set_from_string`], or another merge operator than
+    /// the recorded one.
+    fn apply(&mut self, over: &Overrides) -> Result<()> {
+        let recorded = self.families.clone();
+        match &over.family {
+            Some(name) if !recorded.is_empty() => {
+                let mut family = self.column_family(name).clone();
+                options::set_from_string(&mut self.database, &mut family, &over.text)?;
+                if let Some((_, options)) = self.families.iter_mut().find(|(it, _)| it == name) {
+                    *options = family;
+                }
+            }
+            _ => self.set_from_string(&over.text)?,
+        }
+        for (name, recorded) in &recorded {
+            let set = &self.column_family(name).merge_operator;
+            let Some(recorded) = recorded.merge_operator.id() else { continue };
+            if set.id().map(canonical_name) != Some(canonical_name(recorded)) {
+                return Err(Error::invalid_argument(format!(
+                    "column family '{name}': option merge_operator is recorded as '{recorded}', \
+                     whose operands {} could not read",
+                    set.id().map_or("no operator".to_owned(), |set| format!("'{set}'"))
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Adapts the column families, loaded from OPTIONS file number `newest`, to those of the
@@ -195,6 +237,11 @@ impl OpenOptions {
         self.database.wal_dir.clear();
         Ok(())
     }
+}
+
+/// Returns the name of a merge operator that has no other name of it.
+fn canonical_name(name: &str) -> String {
+    MergeOperator::built_in(name).map_or(name.to_owned(), |operator| operator.name().to_owned())
 }
 
 /// Returns the contents of the MANIFEST; `None` if it cannot be read. Opening the database then

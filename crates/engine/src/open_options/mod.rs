@@ -132,11 +132,19 @@ pub struct OpenOptions {
     /// The objects that the database's OPTIONS file names, if the open call had to look there for
     /// unregistered objects. See [`OpenOptions::check_objects`].
     recorded_objects: Vec<(ObjectKind, String)>,
-    /// If set, the open call loads the options from the database's files and applies this option
-    /// string on top of them. See [`OpenOptions::set_load_when_opened`].
-    over_file: Option<String>,
+    /// If set, the open call loads the options from the database's files and applies these on top
+    /// of them. See [`OpenOptions::set_load_when_opened`].
+    over_file: Option<Overrides>,
     /// If these options were sanitized: the options as they were set.
     as_set: Option<Box<OpenOptions>>,
+}
+
+/// An option string that is applied on top of the options that a database's files record.
+#[derive(Debug, Clone)]
+struct Overrides {
+    text: String,
+    /// The column family to which the options of column families apply; `None` for all.
+    family: Option<String>,
 }
 
 impl fmt::Debug for OpenOptions {

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outc
     // nothing behind.
     check_presence(&place.directory, creation.into())?;
     let acknowledgements = ack.clone().map(Acknowledgements::open).transpose()?;
-    let database = WritableDatabase::open(place, creation.into())?;
+    let database = WritableDatabase::open(place, creation.into(), None)?;
     let mut loader = Loader::new(&database, acknowledgements, arguments);
     let start_ns = SystemClock.monotonic_ns();
     let read = match format {

@@ -10,7 +10,8 @@
 //! parses arguments and prints results.
 //!
 //! Results go to standard output; errors, warnings and progress go to standard error. If the reader
-//! of standard output closes it early, the program ends silently.
+//! of standard output closes it early, a verb that prints ends silently; one that changes or
+//! verifies something goes on, and its exit code is that of the whole work.
 
 mod arguments;
 mod database;
@@ -49,9 +50,9 @@ fn main() -> ExitCode {
 
 /// Runs `work`, prints its output or its error, and returns the exit code.
 fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>) -> ExitCode {
-    let answer = work(&mut output).and_then(|outcome| {
-        output.finish()?;
-        Ok(outcome)
+    let answer = work(&mut output).and_then(|outcome| match output.finish() {
+        Ok(()) | Err(Failure::Closed) => Ok(outcome),
+        Err(failure) => Err(failure),
     });
     match answer {
         Ok(outcome) => outcome.into(),
@@ -66,7 +67,7 @@ fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>)
     }
 }
 
-/// Runs a verb of `tailwater db` with its arguments.
+/// Runs a verb of `tailwater db` that prints.
 fn run<A>(
     verb: fn(&A, &mut Output) -> Result<Outcome>,
     arguments: &A,
@@ -75,13 +76,23 @@ fn run<A>(
     answer(Output::new(common.json, common.hex), |output| verb(arguments, output))
 }
 
+/// Runs a verb of `tailwater db` to its end, even if nobody reads its output any more.
+fn to_the_end<A>(
+    verb: fn(&A, &mut Output) -> Result<Outcome>,
+    arguments: &A,
+    common: &Common,
+) -> ExitCode {
+    let output = Output::new(common.json, common.hex).outlasting_reader();
+    answer(output, |output| verb(arguments, output))
+}
+
 fn read(verb: &Reading) -> ExitCode {
     use verbs::*;
     match verb {
         Reading::Get(it) => run(get::run, it, &it.place.common),
         Reading::Scan(it) => run(scan::run, it, &it.place.common),
         Reading::Dump(it) => run(dump::run, it, &it.place.common),
-        Reading::Verify(it) => run(verify::run, it, &it.common),
+        Reading::Verify(it) => to_the_end(verify::run, it, &it.common),
         Reading::Properties(it) => run(properties::run, it, &it.place.common),
         Reading::Stats(it) => run(stats::run, it, &it.place.common),
         Reading::Manifest(it) => run(manifest::run, it, &it.place.common),
@@ -96,19 +107,21 @@ fn read(verb: &Reading) -> ExitCode {
 fn change(verb: &Writing) -> ExitCode {
     use verbs::*;
     match verb {
-        Writing::Put(it) => run(change::put, it, &it.place.common),
-        Writing::Delete(it) => run(change::delete, it, &it.place.common),
-        Writing::SingleDelete(it) => run(change::single_delete, it, &it.place.common),
-        Writing::DeleteRange(it) => run(change::delete_range, it, &it.place.common),
-        Writing::Merge(it) => run(change::merge, it, &it.place.common),
-        Writing::Load(it) => run(load::run, it, &it.place.common),
-        Writing::Ingest(it) => run(ingest::run, it, &it.place.common),
-        Writing::Flush(it) => run(flush::run, it, &it.place.common),
-        Writing::Compact(it) => run(compact::run, it, &it.place.common),
-        Writing::SetOptions(it) => run(set_options::run, it, &it.place.common),
-        Writing::CreateColumnFamily(it) => run(column_families::create, it, &it.place.common),
-        Writing::DropColumnFamily(it) => run(column_families::remove, it, &it.place.common),
-        Writing::Checkpoint(it) => run(checkpoint::run, it, &it.place.common),
-        Writing::Destroy(it) => run(destroy::run, it, &it.place.common),
+        Writing::Put(it) => to_the_end(change::put, it, &it.place.common),
+        Writing::Delete(it) => to_the_end(change::delete, it, &it.place.common),
+        Writing::SingleDelete(it) => to_the_end(change::single_delete, it, &it.place.common),
+        Writing::DeleteRange(it) => to_the_end(change::delete_range, it, &it.place.common),
+        Writing::Merge(it) => to_the_end(change::merge, it, &it.place.common),
+        Writing::Load(it) => to_the_end(load::run, it, &it.place.common),
+        Writing::Ingest(it) => to_the_end(ingest::run, it, &it.place.common),
+        Writing::Flush(it) => to_the_end(flush::run, it, &it.place.common),
+        Writing::Compact(it) => to_the_end(compact::run, it, &it.place.common),
+        Writing::SetOptions(it) => to_the_end(set_options::run, it, &it.place.common),
+        Writing::CreateColumnFamily(it) => {
+            to_the_end(column_families::create, it, &it.place.common)
+        }
+        Writing::DropColumnFamily(it) => to_the_end(column_families::remove, it, &it.place.common),
+        Writing::Checkpoint(it) => to_the_end(checkpoint::run, it, &it.place.common),
+        Writing::Destroy(it) => to_the_end(destroy::run, it, &it.place.common),
     }
 }

@@ -16,13 +16,22 @@ pub(crate) struct Output {
     writer: BufWriter<StdoutLock<'static>>,
     json: bool,
     hex: bool,
+    /// Whether the verb goes on if the reader of standard output has closed it.
+    outlasts_reader: bool,
 }
 
 impl Output {
     /// Opens standard output with the requested format.
     pub(crate) fn new(json: bool, hex: bool) -> Self {
         let writer = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
-        Self { writer, json, hex }
+        Self { writer, json, hex, outlasts_reader: false }
+    }
+
+    /// Makes the verb go on without output if the reader of standard output closes it. For verbs
+    /// whose purpose is what they change or their exit code.
+    pub(crate) fn outlasting_reader(mut self) -> Self {
+        self.outlasts_reader = true;
+        self
     }
 
     /// Returns whether results are JSON.
@@ -48,7 +57,8 @@ impl Output {
 
     /// Writes a line of text.
     pub(crate) fn line(&mut self, line: impl Display) -> Result<()> {
-        Ok(writeln!(self.writer, "{line}")?)
+        let written = writeln!(self.writer, "{line}");
+        self.accept(written)
     }
 
     /// Writes a JSON document on one line.
@@ -68,7 +78,8 @@ impl Output {
 
     /// Writes raw bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        Ok(self.writer.write_all(bytes)?)
+        let written = self.writer.write_all(bytes);
+        self.accept(written)
     }
 
     /// Writes a line with a name and a value. `indent` is a number of spaces; all values begin in
@@ -80,7 +91,17 @@ impl Output {
 
     /// Flushes the buffer.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        Ok(self.writer.flush()?)
+        let flushed = self.writer.flush();
+        self.accept(flushed)
+    }
+
+    fn accept(&self, written: io::Result<()>) -> Result<()> {
+        match written {
+            Err(error) if self.outlasts_reader && error.kind() == io::ErrorKind::BrokenPipe => {
+                Ok(())
+            }
+            written => Ok(written?),
+        }
     }
 }
 

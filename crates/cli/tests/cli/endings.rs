@@ -300,6 +300,22 @@ fn a_closed_output_pipe_ends_the_program_quietly() {
     }
 }
 
+/// Regression test: the exit code was 0, whatever the verb had found, if nobody read its output.
+#[test]
+fn a_closed_output_pipe_does_not_hide_a_failure() {
+    let directory = golden::unpack("basic");
+    let table = file(directory.path(), "sst");
+    change(&table, |bytes| bytes[10] ^= 1);
+    for (verb, code) in [("verify", 1), ("compact", 1), ("flush", 0)] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = program();
+        command.args(["db", verb]).arg(directory.path()).stdout(writer);
+        let ended = command.output().expect("the program runs");
+        assert_eq!(ended.status.code(), Some(code), "{verb}");
+    }
+}
+
 #[test]
 fn unwritable_output_is_reported() {
     let directory = golden::unpack("basic");

@@ -78,7 +78,7 @@ fn lines_of_two_fields_go_into_the_given_column_family() {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path();
     // A column family is created only when an entry is loaded into it.
-    let text = b"a\\x09b\t1\nother\tk\t\\\\\n\t\nc\t\xc3\xa4";
+    let text = b"a\\x09b\t1\nother\tk\t\\\\\n\t\nc\t\xc3\xa4\n";
     load(path, "tsv", &["--column-family", "users"], text).ended(0, "a new one was created");
     let expected = "users\t\t\nusers\t610962\t31\nusers\t63\tc3a4\nother\t6b\t5c\n";
     assert_eq!(hex_dump(path), expected);
@@ -119,6 +119,23 @@ fn a_line_that_is_wrong_is_named_and_those_before_it_stay() {
         assert_eq!(hex_dump(scratch.path()).lines().count(), 3, "{bad}");
         db("verify", scratch.path(), []).well();
     }
+}
+
+/// Regression test: the last line of a truncated file was loaded with the rest of its value.
+#[test]
+fn a_last_line_without_its_end_is_not_loaded() {
+    let words = "line 2: the input ends within this line";
+    for (format, text) in [("tsv", "a\t1\nb\t23"), ("hex", "61\t31\n62\t3233")] {
+        let scratch = tempfile::tempdir().expect("a directory");
+        let answer = load(scratch.path(), format, &[], text.as_bytes());
+        answer.ended(1, words).ended(1, "; 1 line was loaded");
+        assert_eq!(hex_dump(scratch.path()), "default\t61\t31\n");
+    }
+    let scratch = tempfile::tempdir().expect("a directory");
+    let text = b"Package: a\nVersion: 1\n\nPackage: b\nVersion: 1.2";
+    load(scratch.path(), "packages", &[], text)
+        .ended(1, "line 5: the input ends within this line")
+        .ended(1, "; 1 package was loaded");
 }
 
 #[test]

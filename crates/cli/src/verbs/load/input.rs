@@ -58,7 +58,8 @@ impl<R: BufRead> Lines<R> {
     /// Replaces `line` by the next line, without its line end. Returns false if no line is left.
     ///
     /// # Errors
-    /// [`Failure::Input`], if the file cannot be read.
+    /// [`Failure::Input`], if the file cannot be read, or the last line has no line end: if the
+    /// file was truncated, the end of a value may be missing.
     pub(super) fn read(&mut self, line: &mut Vec<u8>) -> Result<bool> {
         line.clear();
         let count = self.reader.read_until(b'\n', line).map_err(|error| {
@@ -69,8 +70,13 @@ impl<R: BufRead> Lines<R> {
         }
         self.number += 1;
         self.bytes += count as u64;
-        line.pop_if(|last| *last == b'\n');
-        Ok(true)
+        match line.pop_if(|last| *last == b'\n') {
+            Some(_) => Ok(true),
+            None => Err(self.malformed(
+                self.number,
+                "the input ends within this line: it may be truncated (if not, add a line end)",
+            )),
+        }
     }
 
     /// Returns the error for a malformed line.

@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn stanzas_are_separated_by_empty_lines() {
-        let stanzas = stanzas("\n\nPackage: a\nVersion: 1\n\n\nPackage: b\n x\nVersion: 2");
+        let stanzas = stanzas("\n\nPackage: a\nVersion: 1\n\n\nPackage: b\n x\nVersion: 2\n");
         let seen: Vec<_> = stanzas.iter().map(|stanza| (stanza.line(), stanza.text())).collect();
         let expected: [(u64, &[u8]); 2] =
             [(3, b"Package: a\nVersion: 1\n"), (7, b"Package: b\n x\nVersion: 2\n")];

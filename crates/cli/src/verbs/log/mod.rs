@@ -19,14 +19,15 @@ use crate::text::counted;
 
 pub(crate) fn start(verb: &LogVerb) -> ExitCode {
     let text_or_json = |json| Output::new(json, false);
+    let to_the_end = |json| text_or_json(json).outlasting_reader();
     match verb {
         LogVerb::Stat(it) => answer(text_or_json(it.json), |output| judged(stat(it, output))),
-        LogVerb::Verify(it) => answer(text_or_json(it.json), |output| judged(verify(it, output))),
+        LogVerb::Verify(it) => answer(to_the_end(it.json), |output| judged(verify(it, output))),
         LogVerb::Dump(it) => {
             answer(Output::new(it.json, it.hex), |output| judged(dump(it, output)))
         }
-        LogVerb::Compact(it) => answer(text_or_json(it.json), |output| compact(it, output)),
-        LogVerb::Import(it) => answer(text_or_json(it.json), |output| import::run(it, output)),
+        LogVerb::Compact(it) => answer(to_the_end(it.json), |output| compact(it, output)),
+        LogVerb::Import(it) => answer(to_the_end(it.json), |output| import::run(it, output)),
         LogVerb::Bench(it) => match tailwater_latency::log::run(it) {
             Ok(finished) => answer(text_or_json(false), |output| {
                 output.write(finished.text.as_bytes())?;

@@ -76,7 +76,7 @@ fn logs(arguments: &WalArguments, settings: &Settings) -> Result<Vec<PathBuf>> {
     if arguments.files.is_empty() {
         return match files_at(directory, None, "log", wal_number) {
             Err(Failure::NotFound(_)) if !elsewhere.is_empty() => {
-                files_at(&directory.join(elsewhere), None, "log", wal_number)
+                files_at(Path::new(elsewhere), None, "log", wal_number)
             }
             found => found,
         };

@@ -3,15 +3,15 @@
 //! in time.
 //!
 //! Batches that are only in the memory of the process that has the log open are not visible. That
-//! process may be writing at the end of a partition's last segment. An incomplete write is
-//! distinguished from damage by what follows: after an incomplete write, neither a trailer nor the
-//! index shows that later batches were written ([`Severity`]).
+//! process may be writing at the end of a partition's last segment. A batch that cannot be read is
+//! damaged if a trailer or the index shows that it was written; otherwise, its write is incomplete
+//! ([`Severity`]).
 //!
 //! # Changes by another process
 //!
 //! Between two accesses, another process may remove or replace segments, purge or delete the
-//! partition, or rewrite a journal. So after an error, the files are listed again, and the access is
-//! repeated. The error counts only if the same error occurs again. If different errors keep
+//! partition, or rewrite a journal. So after an error, the files are listed again, and the access
+//! is repeated. The error counts only if the same error occurs again. If different errors keep
 //! occurring, the last one is returned with the kind [`ErrorKind::Busy`](crate::ErrorKind::Busy).
 
 mod changes;
@@ -145,8 +145,8 @@ impl LogDirectory {
     ///
     /// # Errors
     /// Not found, if the log has no such partition, or another process has deleted it since
-    /// [`Self::read`]; corruption, if the partition's directory is missing; busy, if another process
-    /// changes the files whenever they are listed; I/O errors.
+    /// [`Self::read`]; corruption, if the partition's directory is missing; busy, if another
+    /// process changes the files whenever they are listed; I/O errors.
     pub fn partition(&self, id: PartitionId) -> Result<PartitionFiles<'_>> {
         let found = self.partitions().find(|(of, _)| *of == id);
         let (_, incarnation) = found.ok_or_else(|| Error::not_found(format!("no {id}")))?;
@@ -233,10 +233,38 @@ impl<'a> PartitionFiles<'a> {
     }
 }
 
-/// Creates the error for a batch with another base offset than `expected`.
-fn misplaced(segment: &Segment, position: u64, header: &Header, expected: u64) -> Error {
-    let message = format!("found offset {}, expected {expected}", header.base_offset);
-    Error::corruption(&segment.path(Kind::Log), position, message)
+/// Where the next batch of a segment is expected.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    /// Position of the batch, or of a gap before it, in bytes.
+    position: u64,
+    /// Base offset of the batch.
+    offset: u64,
+}
+
+impl Place {
+    /// Returns the place of a segment's first batch.
+    fn first(segment: &Segment) -> Self {
+        Self { position: 0, offset: segment.base_offset() }
+    }
+
+    /// Returns the place that follows the batch with this header at `position`.
+    fn after(position: u64, header: &Header) -> Self {
+        let offset = header.base_offset.saturating_add(u64::from(header.count));
+        Self { position: position + header.length, offset }
+    }
+
+    /// Checks that the batch with this header at `position` has the expected base offset.
+    ///
+    /// # Errors
+    /// Corruption.
+    fn check(self, segment: &Segment, position: u64, header: &Header) -> Result<()> {
+        if header.base_offset == self.offset {
+            return Ok(());
+        }
+        let message = format!("found offset {}, expected {}", header.base_offset, self.offset);
+        Err(Error::corruption(&segment.path(Kind::Log), position, message))
+    }
 }
 
 /// Creates the error for a segment that ends at `offset`, although the next one begins at `next`.

@@ -5,10 +5,10 @@ use tailwater_format::message::index::Entry;
 use tailwater_format::message::name::Kind;
 
 use super::changes::Looks;
-use super::{LogDirectory, PartitionFiles, hole, misplaced};
+use super::{LogDirectory, PartitionFiles, Place, hole};
 use crate::partition::recovery;
 use crate::segment::{Scanner, Segment};
-use crate::{Error, ErrorKind};
+use crate::{Error, ErrorKind, Result};
 
 /// How serious a finding of a verification is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -210,32 +210,26 @@ impl PartitionFiles<'_> {
     ) -> std::result::Result<u64, Finding> {
         let mut access = self.log.segment_files.access_now();
         let mut scanner = segment.scan(&mut access, 0).map_err(Finding::of)?;
-        let (mut offset, mut end) = (segment.base_offset(), 0);
+        let mut place = Place::first(segment);
         loop {
-            let read = scanner.read_verified();
-            let (position, header) = match read.map(|it| it.map(|it| (it.position, it.header))) {
-                Ok(Some(read)) => read,
-                Ok(None) => return Ok(offset),
-                Err(error) => {
-                    scanner = self.judge(segment, is_last, end, error)?;
-                    continue;
+            match read_next(&mut scanner, segment, place) {
+                Ok(Some((position, header))) => {
+                    place = Place::after(position, &header);
+                    visit(&header, position);
                 }
-            };
-            if header.base_offset != offset {
-                return Err(Finding::of(misplaced(segment, position, &header, offset)));
+                Ok(None) => return Ok(place.offset),
+                Err(error) => scanner = self.judge(segment, is_last, place, error)?,
             }
-            (offset, end) = (offset + u64::from(header.count), position + header.length);
-            visit(&header, position);
         }
     }
 
-    /// Judges `error`, which occurred when the batch at `position` was read. If it is the effect of
-    /// a write that has completed since, returns a scanner that starts at `position`.
+    /// Judges `error`, which occurred when the batch at `place` was read. If it is the effect of a
+    /// write that has completed since, returns a scanner that starts at `place`.
     pub(super) fn judge(
         &self,
         segment: &Segment,
         is_last: bool,
-        position: u64,
+        place: Place,
         error: Error,
     ) -> std::result::Result<Scanner, Finding> {
         if !is_last || error.kind() != ErrorKind::Corruption {
@@ -244,13 +238,29 @@ impl PartitionFiles<'_> {
         let files = &self.log.segment_files;
         // This must be determined before the batch is read again. Otherwise, writes in between
         // could complete this batch and add others.
-        let is_written_beyond = recovery::is_written_beyond(files, segment, position);
-        let scan = || segment.scan(&mut files.access_now(), position);
-        let is_whole = scan().is_ok_and(|mut scanner| scanner.read_verified().is_ok());
-        match is_written_beyond {
+        let was_whole = recovery::was_whole(files, segment, place.position);
+        let scan = || segment.scan(&mut files.access_now(), place.position);
+        let is_whole =
+            scan().is_ok_and(|mut scanner| read_next(&mut scanner, segment, place).is_ok());
+        match was_whole {
             _ if is_whole => scan().map_err(Finding::of),
             Ok(false) => Err(Finding { severity: Severity::TornTail, error }),
             Ok(true) | Err(_) => Err(Finding::of(error)),
         }
     }
+}
+
+/// Reads the next batch of a segment, which must be whole and at `place`. Returns its position and
+/// its header; `None` at the end of the segment.
+///
+/// # Errors
+/// The errors of [`Scanner::read_verified`] and [`Place::check`].
+fn read_next(
+    scanner: &mut Scanner,
+    segment: &Segment,
+    place: Place,
+) -> Result<Option<(u64, Header)>> {
+    let Some(read) = scanner.read_verified()? else { return Ok(None) };
+    place.check(segment, read.position, &read.header)?;
+    Ok(Some((read.position, read.header)))
 }

@@ -1,11 +1,10 @@
 //! Visits the batches of a partition.
 
-use tailwater_format::message::batch::{Batch, Header, Message};
-use tailwater_format::message::name::Kind;
+use tailwater_format::message::batch::{Header, Message, Messages};
 
 use super::changes::Looks;
 use super::verify::{Finding, Severity};
-use super::{PartitionFiles, hole, misplaced};
+use super::{PartitionFiles, Place, hole};
 use crate::segment::{Scanner, Segment};
 use crate::{Error, ErrorKind, Result};
 
@@ -76,8 +75,7 @@ impl PartitionFiles<'_> {
                 Ok(Step::Next) => {}
                 Ok(Step::Stop) => return Ok(false),
                 Ok(Step::End) => break,
-                Ok(Step::Contradiction(error)) => return Err(error),
-                Err(error) => match self.judge(segment, next.is_none(), place.position, error) {
+                Err(error) => match self.judge(segment, next.is_none(), place, error) {
                     Ok(again) => scanner = again,
                     Err(Finding { severity: Severity::TornTail, .. }) => break,
                     Err(Finding { error, .. }) => return Err(error),
@@ -104,16 +102,8 @@ impl PartitionFiles<'_> {
             }
         }
         let scanner = segment.scan(&mut access, 0)?;
-        Ok((scanner, Place { position: 0, offset: segment.base_offset() }))
+        Ok((scanner, Place::first(segment)))
     }
-}
-
-/// Where the next batch of a segment is expected.
-struct Place {
-    /// Position of the batch, or of a gap before it, in bytes.
-    position: u64,
-    /// Base offset of the batch.
-    offset: u64,
 }
 
 /// The result of [`visit_next`].
@@ -124,15 +114,13 @@ enum Step {
     Stop,
     /// The segment has no more batches.
     End,
-    /// The batch is whole, but contradicts the others.
-    Contradiction(Error),
 }
 
 /// Visits the next batch of a segment, or skips it if it ends at or before the offset `due`, which
 /// becomes the offset after the visited batch.
 ///
 /// # Errors
-/// The errors of [`Scanner::read_verified`].
+/// The errors of [`Scanner::read_verified`] and [`Place::check`].
 fn visit_next(
     scanner: &mut Scanner,
     segment: &Segment,
@@ -141,24 +129,15 @@ fn visit_next(
     visit: &mut impl FnMut(&Header, &mut dyn Iterator<Item = Message<'_>>) -> bool,
 ) -> Result<Step> {
     let Some((position, header)) = scanner.peek()? else { return Ok(Step::End) };
-    let offset = header.base_offset.saturating_add(u64::from(header.count));
-    let after = Place { position: position + header.length, offset };
-    if header.base_offset == place.offset && offset <= *due {
+    let after = Place::after(position, &header);
+    if header.base_offset == place.offset && after.offset <= *due {
         scanner.skip();
         *place = after;
         return Ok(Step::Next);
     }
     let Some(scanned) = scanner.read_verified()? else { return Ok(Step::End) };
-    if header.base_offset != place.offset {
-        return Ok(Step::Contradiction(misplaced(segment, position, &header, place.offset)));
-    }
-    let batch = match Batch::from_parts(header, scanned.messages) {
-        Ok(batch) => batch,
-        Err(error) => {
-            let error = Error::decoding(&segment.path(Kind::Log), position, error);
-            return Ok(Step::Contradiction(error));
-        }
-    };
-    (*place, *due) = (after, offset);
-    Ok(if visit(&header, &mut batch.messages()) { Step::Next } else { Step::Stop })
+    place.check(segment, position, &header)?;
+    (*place, *due) = (after, after.offset);
+    let is_more_wanted = visit(&header, &mut Messages::new(scanned.messages));
+    Ok(if is_more_wanted { Step::Next } else { Step::Stop })
 }

@@ -385,15 +385,17 @@ fn find_hole(files: &SegmentFiles, segment: &Segment, end: u64) -> Result<Option
     Ok(None)
 }
 
-/// Returns whether the last segment shows that a whole batch was at `position`: the index has a
-/// later batch, or a trailer states that bytes beyond `position` were durable.
-pub(crate) fn is_written_beyond(
-    files: &SegmentFiles,
-    segment: &Segment,
-    position: u64,
-) -> Result<bool> {
-    let is_indexed = find_end(files, segment)?.position > position;
-    Ok(is_indexed || find_hole(files, segment, position)?.is_some())
+/// Returns whether the last segment shows that a whole batch was at `position`, or after a gap
+/// there: the index, which is written after the segment was synced, has this or a later batch; or a
+/// trailer states that bytes beyond `position` were durable.
+pub(crate) fn was_whole(files: &SegmentFiles, segment: &Segment, position: u64) -> Result<bool> {
+    let entries = segment.read_index(files)?;
+    if let Some(last) = entries.last().filter(|last| last.position >= position)
+        && segment.scan(&mut files.access_now(), last.position)?.is_at(last)
+    {
+        return Ok(true);
+    }
+    Ok(find_hole(files, segment, position)?.is_some())
 }
 
 /// Copies the bytes after the last whole batch of a segment to a new file next to it. Returns its

@@ -148,6 +148,45 @@ fn batches_in_the_index_show_that_an_earlier_one_is_damaged() {
     }
 }
 
+/// Regression test: damage in the only batch of a closed log counted as the effect of an
+/// interrupted write, although the index, which is written after the segment was synced, has it.
+#[test]
+fn the_index_shows_that_the_last_batch_was_whole() {
+    for partial_blocks in [PartialBlocks::Pad, PartialBlocks::Carry] {
+        let machine = Machine::new(1, false);
+        let (log, topic) = filled(&machine, partial_blocks, 1 << 20, 1);
+        log.close().expect("the log closes");
+        let storage = &machine.storage;
+        let path = files(storage, topic.partition(0), Kind::Log).pop().expect("a segment");
+        let mut bytes = read(storage, &path);
+        bytes[1000] ^= 1;
+        write(storage, &path, &bytes);
+        assert_eq!(verify(storage), [Severity::Damage], "{partial_blocks:?}");
+        visit(storage, topic, 0).expect_err("damage");
+    }
+}
+
+/// Regression test: if the first batch of a group had not reached the device, but a later one had,
+/// the end of the segment counted as damaged.
+#[test]
+fn a_group_without_its_first_batch_is_torn() {
+    let machine = Machine::new(1, false);
+    let (log, topic) = filled(&machine, PartialBlocks::Pad, 1 << 20, 3);
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    // One group of two batches: the first fills one block, so that the second begins at a block.
+    drop(partition.try_append(&batch(15..16, BLOCK - 256 - 48)).expect("an append"));
+    drop(partition.try_append(&batch(16..17, 700)).expect("an append"));
+    log.run_pending();
+    let storage = Arc::new(machine.storage.process_crash_image(1));
+    let path = files(&storage, topic.partition(0), Kind::Log).pop().expect("a segment");
+    assert_eq!(visit(&storage, topic, 0).expect("a whole segment"), 17);
+    let mut bytes = read(&storage, &path);
+    bytes[3 * BLOCK..4 * BLOCK].fill(0);
+    write(&storage, &path, &bytes);
+    assert_eq!(verify(&storage), [Severity::TornTail]);
+    assert_eq!(visit(&storage, topic, 0).expect("a torn end"), 15);
+}
+
 /// Regression test: a verification and a visit beside a running log reported damage if segments had
 /// been removed since they listed the files.
 #[test]
@@ -346,9 +385,9 @@ fn compacted_segments_keep_their_owner_and_permissions() {
     drop((partition, log));
     let storage = Arc::new(PosixStorage::private());
     let directory = scratch.path().join("streams/0/topics/0/partitions/0.0");
-    let entries = storage.list(&directory).expect("a list").into_iter().map(|entry| entry.name);
+    let mut names = storage.list(&directory).expect("a list").into_iter().map(|entry| entry.name);
     let is_log = |name: &String| FileName::parse(name).is_some_and(|name| name.kind == Kind::Log);
-    let first = entries.into_iter().find(is_log).expect("a segment");
+    let first = names.find(is_log).expect("a segment");
     let old = directory.join(&first);
     std::fs::set_permissions(&old, Permissions::from_mode(0o640)).expect("permissions");
     let own = old.metadata().expect("metadata");

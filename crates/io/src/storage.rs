@@ -202,7 +202,8 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// The default implementation does nothing, for a storage without owners.
     ///
     /// # Errors
-    /// I/O errors; of kind `PermissionDenied`, if the process may not give the file to that owner.
+    /// I/O errors, also if `to` is a symbolic link; of kind `PermissionDenied`, if the process may
+    /// not give the file to that owner.
     fn copy_ownership(&self, _from: &Path, _to: &Path) -> Result<()> {
         Ok(())
     }

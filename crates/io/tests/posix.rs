@@ -203,6 +203,10 @@ fn a_file_gets_the_owner_and_the_permissions_of_another() {
     assert_eq!(found.0, 0o640);
     let error = storage.copy_ownership(&missing, &to).unwrap_err();
     assert!(error.is_not_found() && error.path == missing, "{error}");
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink(&to, &link).unwrap();
+    let error = storage.copy_ownership(&from, &link).unwrap_err();
+    assert!(error.operation == Operation::ChangeOwner && error.path == link, "{error}");
 }
 
 /// A process may have any umask, so the test only looks for access that should not be there, and

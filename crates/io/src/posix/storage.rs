@@ -226,22 +226,29 @@ impl Storage for PosixStorage {
     }
 
     fn copy_ownership(&self, from: &Path, to: &Path) -> Result<()> {
-        let status = |path: &Path| {
-            rustix::fs::stat(path).map_err(|error| Error::new(Operation::Metadata, path, error))
-        };
         let failed = |error: Errno| Error::new(Operation::ChangeOwner, to, error);
-        let (wanted, found) = (status(from)?, status(to)?);
+        let wanted =
+            rustix::fs::stat(from).map_err(|error| Error::new(Operation::Metadata, from, error))?;
+        // A link is not followed: by putting one there, whoever may write to the directory would
+        // become the owner of another file.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = with_relief(|| rustix::fs::open(to, flags, Mode::empty())).map_err(failed)?;
+        let found = rustix::fs::fstat(&file).map_err(failed)?;
         let mut mode = Mode::from_raw_mode(wanted.st_mode);
         let is_other_owner = wanted.st_uid != found.st_uid;
         if is_other_owner || wanted.st_gid != found.st_gid {
             let (owner, group) = (Uid::from_raw(wanted.st_uid), Gid::from_raw(wanted.st_gid));
-            match rustix::fs::chown(to, Some(owner), Some(group)) {
+            match rustix::fs::fchown(&file, Some(owner), Some(group)) {
                 // Only root may give a file to a group that the process does not belong to.
                 Err(Errno::PERM) if !is_other_owner => mode.remove(Mode::RWXG),
                 changed => changed.map_err(failed)?,
             }
         }
-        rustix::fs::chmod(to, mode).map_err(failed)
+        // Some filesystems refuse any change.
+        if mode == Mode::from_raw_mode(found.st_mode) {
+            return Ok(());
+        }
+        rustix::fs::fchmod(&file, mode).map_err(failed)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

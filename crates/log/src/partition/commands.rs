@@ -369,9 +369,9 @@ impl Partition {
         }
         rewritten.check_name_is_free(&self.env.segment_files)?;
         if let Err(error) = rewritten.install(&self.env.segment_files) {
-            // The files of both generations may exist. The new generation's file must be removed no
-            // later than the segment itself, so queue it for removal.
-            files.unused.push(rewritten.new.path(Kind::Log));
+            // The files of both generations may exist. The new generation's files must be removed
+            // no later than the segment itself, so queue them for removal.
+            files.unused.extend([Kind::Log, Kind::Index].map(|kind| rewritten.new.path(kind)));
             let _ = self.remove_unused(files);
             return Err(error);
         }

@@ -4,16 +4,18 @@
 //! # Order
 //!
 //! 1. The batches are copied into a new file under a temporary name, with direct I/O, and synced.
-//! 2. The partition's owner renames the file to the name of the next generation and syncs the
-//!    directory. From here on the new file is the segment, and the old file is obsolete.
+//! 2. The partition's owner writes the index of the new segment, renames the file to the name of
+//!    the next generation and syncs the directory. From here on the new file is the segment, and
+//!    the old file is obsolete.
 //! 3. The new segment is published to readers, its file and index together. Readers that already
 //!    use the old segment continue with it.
 //! 4. The old files are removed.
 //!
-//! A crash before step 2 leaves the temporary file. A crash after step 2 leaves the old file.
-//! Recovery removes either, and compacting a log that is not open removes the temporary file before
-//! it begins. The owner executes steps 2 to 4 as one command, so that nothing else removes or
-//! replaces the segment meanwhile.
+//! A crash before the file is renamed leaves the temporary file and possibly the new index, which
+//! is not used without its segment. A crash afterwards leaves the old files. Recovery removes all
+//! of them, and compacting a log that is not open removes the temporary file before it begins. The
+//! owner executes steps 2 to 4 as one command, so that nothing else removes or replaces the segment
+//! meanwhile.
 //!
 //! The new files have the owner, the group and the permissions of the old segment: root may compact
 //! the log of another user.
@@ -195,27 +197,25 @@ impl Rewritten {
         Err(error)
     }
 
-    /// Makes the new file the segment (step 2 of the module's list), and writes its index. No file
-    /// of its name may exist ([`Self::check_name_is_free`]).
+    /// Writes the index of the new file, and makes the file the segment (step 2 of the module's
+    /// list). No file of its name may exist ([`Self::check_name_is_free`]).
     ///
     /// # Errors
     /// I/O errors. After an error, a crash of the machine may leave either segment; both contain
     /// the same batches.
     pub(crate) fn install(&self, files: &SegmentFiles) -> Result<()> {
-        files.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;
-        files.storage.sync_directory(self.new.directory())?;
+        // Without its file, the index is rebuilt. But a file that the log's process may not read
+        // would make its reads fail. So until the file has its owner, the segment is not in use.
         if self.write_index(files).is_err() {
-            // Without the file, the index is rebuilt. But a file that the log's process may not
-            // read would make its reads fail.
             let _ = files.storage.remove(&self.new.path(Kind::Index));
         }
-        Ok(())
+        files.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;
+        Ok(files.storage.sync_directory(self.new.directory())?)
     }
 
     fn write_index(&self, files: &SegmentFiles) -> Result<()> {
         self.new.write_index(files)?;
-        let (log, index) = (self.new.path(Kind::Log), self.new.path(Kind::Index));
-        Ok(files.storage.copy_ownership(&log, &index)?)
+        Ok(files.storage.copy_ownership(&self.temporary, &self.new.path(Kind::Index))?)
     }
 
     /// Removes the copy's temporary file. Called if the copy will not be installed.

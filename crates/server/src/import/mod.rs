@@ -356,10 +356,13 @@ fn is_same(
         let batch = decode(rest)?;
         let header = *batch.header();
         let mut messages = batch.messages();
-        let found =
-            messages.find(|message| header.base_offset + u64::from(message.offset_delta) == offset);
+        let found = messages.find(|message| {
+            header.base_offset.saturating_add(message.offset_delta.into()) == offset
+        });
         if let Some(found) = found {
-            let origin_us = header.origin_timestamp_us + u64::from(found.timestamp_delta_us);
+            // A producer may give any timestamp.
+            let origin_us =
+                header.origin_timestamp_us.saturating_add(found.timestamp_delta_us.into());
             return Ok(Some(imported.is_none_or(|imported| {
                 (imported.id, imported.origin_timestamp_us) == (found.id, origin_us)
                     && imported.payload == found.payload

@@ -16,7 +16,8 @@ Examples:
       a server with a configuration file in Iggy's format, and a root user with these credentials
   tailwater serve --set topic_defaults.durability=disk --set system.segment.append_io_mode=buffered
 
-SIGTERM and SIGINT persist everything and end the server; a second signal ends it immediately.
+SIGTERM, SIGINT and SIGHUP persist everything and end the server; a second signal ends it
+immediately.
 
 Exit codes:
   0  the server was shut down, and everything is persisted

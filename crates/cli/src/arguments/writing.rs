@@ -58,8 +58,8 @@ pub(crate) enum Writing {
     ///   hex       the same with keys and values in hex
     ///
     /// Missing column families are created, and with --create a missing database. The file is read
-    /// line by line, so it may be of any length. Loading ends at a malformed line, and at a last line
-    /// without a line end, which may be truncated; everything before it is loaded.
+    /// line by line, so it may be of any length. Loading ends at a malformed line, and at a last
+    /// line without a line end, which may be truncated; everything before it is loaded.
     #[command(verbatim_doc_comment, after_help = examples(&[
         ("/usr/lib/apt/apt-helper cat-file /var/lib/apt/lists/*_Packages* | \
           tailwater db load DIR --format packages -", "Debian's index, after 'apt-get update'"),

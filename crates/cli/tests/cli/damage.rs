@@ -101,7 +101,7 @@ fn the_entries_after_a_damaged_block_are_printed() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("db");
     let lines: Vec<String> = (0..5000).map(|number| format!("k{number:05}\tv{number}")).collect();
-    let input = lines.join("\n");
+    let input = lines.join("\n") + "\n";
     let arguments = ["--format", "tsv", "--create", "--options", "compression=kNoCompression", "-"];
     db_with_input("load", &path, arguments, input.as_bytes()).ended(0, "");
     db("flush", &path, []).well();

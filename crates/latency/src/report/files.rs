@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
-use crate::files::create_directory;
+use crate::files::{create_directory, unfinished};
 use crate::own::claim_files;
 
 /// What follows the name of the JSON in the name of the mark file next to it.
@@ -30,15 +30,16 @@ impl ReportFiles {
     /// not exist. A mark file next to them says from then on that they are this program's.
     ///
     /// # Errors
-    /// If `json` is a directory, or has the extension of the page or the picture; if one of the
-    /// files exists that this program did not create; errors of the filesystem.
+    /// If `json` is a directory, or has the extension of the page, of the picture or of a temporary
+    /// file; if one of the files exists that this program did not create; errors of the filesystem.
     pub fn at(json: &Path) -> Result<Self, Failure> {
         let name = json.display();
         if json.is_dir() {
             return Err(format!("--out: {name} is a directory, not the path of a file").into());
         }
         let files = Self::of(json);
-        if files[1..].contains(&files[0]) {
+        // All three files are written at the same temporary path, before they are renamed.
+        if files[1..].contains(&files[0]) || unfinished(json) == json {
             let wanted = "the results are JSON, so choose a name that ends with .json";
             return Err(format!("--out: {name}: {wanted}").into());
         }
@@ -135,7 +136,8 @@ mod tests {
         let scratch = tempfile::tempdir().unwrap();
         let file = scratch.path().join("file");
         std::fs::write(&file, "mine").unwrap();
-        for impossible in ["file/report.json", "report.html", "report.svg", ""] {
+        for impossible in ["file/report.json", "report.html", "report.svg", "report.unfinished", ""]
+        {
             let path = scratch.path().join(impossible);
             let error = ReportFiles::at(&path).unwrap_err().to_string();
             assert!(error.contains("--out"), "{impossible}: {error}");

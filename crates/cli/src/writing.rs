@@ -60,6 +60,7 @@ impl WritableDatabase {
         match family {
             None => opened.set_load_when_opened(over),
             Some(family) => {
+                // A new database has only the column family `default`.
                 if family != "default" {
                     *opened.other_column_families_mut() = Default::default();
                 }

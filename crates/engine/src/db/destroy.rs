@@ -62,7 +62,7 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
             .while_doing("the database is open for writing elsewhere, or cannot be locked")
     })?;
     if options.loads_when_opened() {
-        options = options.loaded_when_opened(&home.path)?.sanitized(directory, false);
+        options = options.loaded(&home.path, None)?.sanitized(directory, false);
         options.resolve_paths(&home.path, home.identity)?;
     }
     let id = database_id(storage, &home.path)?;

@@ -114,7 +114,8 @@ impl OpenOptions {
     /// opens the database may overwrite such changes. Options of column families that the database
     /// does not have are ignored, and so is a recorded `error_if_exists`. `Db::open` can then also
     /// return the errors of [`OpenOptions::load`], and refuses to replace a recorded
-    /// `merge_operator` by another one, which could not read the operands that are stored.
+    /// `merge_operator` by another one, with which the stored operands would be unreadable. A
+    /// database that is opened read-only, which records nothing, may get another one.
     pub fn set_load_when_opened(&mut self, over: &str) -> &mut Self {
         self.over_file = Some(Overrides { text: over.to_owned(), family: None });
         self
@@ -122,7 +123,8 @@ impl OpenOptions {
 
     /// Like [`OpenOptions::set_load_when_opened`], but the options of column families in `over`
     /// apply to the column family `family` only. They have no effect if the database does not have
-    /// it. If the database's files record no options, they apply to all column families.
+    /// it. If its options are not recorded, they apply to all column families without recorded
+    /// options.
     pub fn set_load_when_opened_for(&mut self, family: &str, over: &str) -> &mut Self {
         let family = Some(family.to_owned());
         self.over_file = Some(Overrides { text: over.to_owned(), family });
@@ -134,54 +136,64 @@ impl OpenOptions {
         self.over_file.is_some()
     }
 
-    /// Returns the options with which to open the database in `home`. If
+    /// Returns the options with which to open the database in `home` for writing. If
     /// [`OpenOptions::set_load_when_opened`] was called, they are loaded from the database's files.
-    pub(crate) fn loaded_when_opened(&self, home: &Path) -> Result<Self> {
-        self.loaded(home, None)
-    }
-
-    /// Like [`Self::loaded_when_opened`], for a database whose MANIFEST has already been read.
-    pub(crate) fn loaded_for(&self, home: &Path, manifest: &Manifest) -> Result<Self> {
-        self.loaded(home, Some(manifest))
-    }
-
-    fn loaded(&self, home: &Path, manifest: Option<&Manifest>) -> Result<Self> {
+    ///
+    /// # Errors
+    /// The errors of [`Self::loaded`]; invalid argument, for another merge operator than the
+    /// recorded one.
+    pub(crate) fn loaded_for_writing(&self, home: &Path) -> Result<Self> {
         let Some(over) = &self.over_file else { return Ok(self.clone()) };
+        let recorded = self.recorded(home, None)?;
+        let mut loaded = recorded.clone();
+        loaded.apply(over)?;
+        loaded.check_merge_operators(&recorded)?;
+        Ok(loaded)
+    }
+
+    /// Like [`Self::loaded_for_writing`], if nothing will be recorded. If the MANIFEST has already
+    /// been read, it is `manifest`.
+    ///
+    /// # Errors
+    /// The errors of [`OpenOptions::load_from`] and [`OpenOptions::set_from_string`].
+    pub(crate) fn loaded(&self, home: &Path, manifest: Option<&Manifest>) -> Result<Self> {
+        let Some(over) = &self.over_file else { return Ok(self.clone()) };
+        let mut loaded = self.recorded(home, manifest)?;
+        loaded.apply(over)?;
+        Ok(loaded)
+    }
+
+    /// Returns a copy with the options that the database's files record.
+    fn recorded(&self, home: &Path, manifest: Option<&Manifest>) -> Result<Self> {
         let Self { database, families, other_families, warnings, .. } =
             Self::load_with(Arc::clone(&self.storage), home, manifest)?;
         // A recorded `error_if_exists` was set for the creation of this database. It must not make
         // later openings fail.
         let database = DbOptions { error_if_exists: false, ..database };
-        let mut loaded = Self { database, families, other_families, warnings, ..self.clone() };
-        loaded.apply(over)?;
-        Ok(loaded)
+        Ok(Self { database, families, other_families, warnings, ..self.clone() })
     }
 
     /// Applies an option string on top of the options that the database's files record.
+    fn apply(&mut self, over: &Overrides) -> Result<()> {
+        let Some(name) = &over.family else { return self.set_from_string(&over.text) };
+        let named = self.families.iter_mut().find(|(family, _)| family == name);
+        let family = named.map_or(&mut self.other_families, |(_, options)| options);
+        Ok(options::set_from_string(&mut self.database, family, &over.text)?)
+    }
+
+    /// Checks that each column family with a merge operator in `recorded` has the same one.
     ///
     /// # Errors
-    /// Invalid argument: those of [`OpenOptions::set_from_string`], or another merge operator than
-    /// the recorded one.
-    fn apply(&mut self, over: &Overrides) -> Result<()> {
-        let recorded = self.families.clone();
-        match &over.family {
-            Some(name) if !recorded.is_empty() => {
-                let mut family = self.column_family(name).clone();
-                options::set_from_string(&mut self.database, &mut family, &over.text)?;
-                if let Some((_, options)) = self.families.iter_mut().find(|(it, _)| it == name) {
-                    *options = family;
-                }
-            }
-            _ => self.set_from_string(&over.text)?,
-        }
-        for (name, recorded) in &recorded {
-            let set = &self.column_family(name).merge_operator;
-            let Some(recorded) = recorded.merge_operator.id() else { continue };
-            if set.id().map(canonical_name) != Some(canonical_name(recorded)) {
+    /// Invalid argument, naming the column family and both operators.
+    fn check_merge_operators(&self, recorded: &Self) -> Result<()> {
+        for (name, options) in &recorded.families {
+            let Some(recorded) = options.merge_operator.id() else { continue };
+            let set = self.column_family(name).merge_operator.id();
+            if set.map(canonical_name) != Some(canonical_name(recorded)) {
+                let other = set.map_or("without it".to_owned(), |set| format!("with '{set}'"));
                 return Err(Error::invalid_argument(format!(
                     "column family '{name}': option merge_operator is recorded as '{recorded}', \
-                     whose operands {} could not read",
-                    set.id().map_or("no operator".to_owned(), |set| format!("'{set}'"))
+                     whose operands would be unreadable {other}"
                 )));
             }
         }
@@ -239,7 +251,7 @@ impl OpenOptions {
     }
 }
 
-/// Returns the name of a merge operator that has no other name of it.
+/// Returns the name that a merge operator gives itself. Options may call a built-in one otherwise.
 fn canonical_name(name: &str) -> String {
     MergeOperator::built_in(name).map_or(name.to_owned(), |operator| operator.name().to_owned())
 }

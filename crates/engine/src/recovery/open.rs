@@ -64,7 +64,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
     let (lock, is_new) = lock_and_create(&*storage, &home, &options)?;
     let locks = Locks::of_home(lock, &home, Some(Arc::clone(&guard)));
     if !is_new && options.loads_when_opened() {
-        options = checked(directory, &options.loaded_when_opened(&home.path)?)?;
+        options = checked(directory, &options.loaded_for_writing(&home.path)?)?;
         options.resolve_paths(&home.path, home.identity)?;
     }
     // The home directory is listed only once, here, because a listing takes long if there are very

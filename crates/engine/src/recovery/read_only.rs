@@ -88,7 +88,7 @@ impl Followed {
         let manifest = ManifestTail::open(storage, &home.path)
             .map_err(|error| if error.is_not_found() { no_database(&home.path) } else { error })?;
         let state = manifest.state()?;
-        let options = options.loaded_for(directory, &state)?;
+        let options = options.loaded(directory, Some(&state))?;
         let unrecovered = Unrecovered::new(directory, &options)?;
         let Unrecovered { home, options, io_modes, .. } = &unrecovered;
         let factory = Arc::new(ReaderFactory::new(&home.path, options, Arc::clone(io_modes)));

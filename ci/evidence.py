@@ -277,8 +277,8 @@ PARTS = [
         "snapshot-scans",
         "Scans of one snapshot (RocksDB 13354)",
         [
-            Command("scans", "snapshot-scans --engines tailwater,rocksdb", 19),
-            Command("scans-async", "snapshot-scans --engines tailwater,rocksdb --async-io", 19),
+            Command("scans", "snapshot-scans --engines tailwater,rocksdb --steps 100000000", 12),
+            Command("scans-async", "snapshot-scans --engines tailwater,rocksdb --async-io --steps 100000000", 12),
         ],
     ),
     Part(
@@ -287,14 +287,14 @@ PARTS = [
         [
             Command(
                 "scans-3500000",
-                "snapshot-scans --engines tailwater,rocksdb --entries 3500000 --seek-nexts 3500000 --steps 175000000",
-                11,
+                "snapshot-scans --engines tailwater,rocksdb --entries 3500000 --seek-nexts 3500000 --steps 87500000",
+                7,
             ),
             Command(
                 "scans-17500000",
                 "snapshot-scans --engines tailwater,rocksdb --entries 17500000 --seek-nexts 17500000 "
-                "--steps 175000000 --in-turn",
-                26,
+                "--steps 87500000 --in-turn",
+                17,
             ),
         ],
     ),

@@ -128,6 +128,7 @@ class Part:
 
 BOTH = "--engine both"
 DIRECT = "buffered,direct_compaction_writes_only,direct_compaction_read_only,direct_compaction_read_write,direct_all"
+FILTER = "block_based_table_factory={filter_policy=bloomfilter:10:false}"
 OF_THE_COMMIT = "buffered,direct_compaction_read_only,direct_compaction_read_write,direct_all"
 
 
@@ -143,12 +144,12 @@ def published(hot_keys):
     )
 
 
-def explained(hot_keys):
-    """Returns the command that says what the slow reads of the published experiment wait for."""
+def explained(name, configurations, options=""):
+    """Returns the command that says what the slow reads of the experiment with the larger hot set wait for."""
     return Command(
-        f"14743-{hot_keys}-causes",
-        f"tail --preset rocksdb-14743 --hot {hot_keys * 4096} --slow-reads 200 --configurations {DIRECT} "
-        "--write-rate calibrate --duration 30 --runs 1",
+        f"14743-100000-{name}",
+        f"tail --preset rocksdb-14743 --hot 409600000 --slow-reads 200 --configurations {configurations} "
+        f"--write-rate calibrate --duration 30 --runs 1{options}",
         7,
         [READS + WRITES, WORK, CAUSES],
     )
@@ -199,10 +200,14 @@ def log(rate):
 
 PARTS = [
     Part("rocksdb-14743-small", "RocksDB's published experiment, 7,500 hot keys", [published(7_500)]),
+    Part("rocksdb-14743-large", "RocksDB's published experiment, 100,000 hot keys", [published(100_000)]),
     Part(
-        "rocksdb-14743-large",
-        "RocksDB's published experiment, 100,000 hot keys",
-        [published(100_000), explained(100_000)],
+        "rocksdb-14743-causes",
+        "What slow reads of the larger hot set wait for, and the same with filters",
+        [
+            explained("causes", DIRECT),
+            explained("filter", "buffered,direct_compaction_read_write", f' --options "{FILTER}"'),
+        ],
     ),
     Part(
         "rocksdb-14743-more",

@@ -33,7 +33,9 @@ one by one, in the LOG, through `Db::warnings`, and on standard error. Without i
 column family is not opened. Without its merge operator, merges are refused, and so are reads of
 keys that have merge operands, which stay unchanged. The database works without other objects, as in
 RocksDB. If the program's options name a merge operator, compaction filter or prefix extractor that
-is neither registered nor named by the OPTIONS file, the database is not opened for writing.
+is neither registered nor named by the OPTIONS file, the database is not opened for writing. The
+command line and `OpenOptions::set_load_when_opened` replace a recorded merge operator by another
+one only for reading.
 
 Options marked *while open* can be changed through `Db::set_options`, `Db::set_database_options` and
 `tailwater db set-options`. They take effect immediately, but a running flush or compaction keeps

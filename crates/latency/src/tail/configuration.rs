@@ -26,8 +26,8 @@ pub enum Configuration {
     /// All reads and writes of tables use direct I/O: use_direct_reads and
     /// use_direct_io_for_flush_and_compaction
     DirectAll,
-    /// direct_all with a self-sizing block cache (--block-cache for RocksDB) into which flushes
-    /// insert their blocks, and a Bloom filter of 10 bits per key
+    /// direct_all with a self-sizing block cache (--block-cache for RocksDB) and a Bloom filter of
+    /// 10 bits per key
     Recommended,
     /// direct_all with a block cache that holds the hot set (--block-cache)
     DirectAllBlockCache,
@@ -148,10 +148,7 @@ impl Configuration {
                     EngineName::Tailwater => "block_cache=auto",
                     EngineName::Rocksdb => &block_cache,
                 };
-                Some(format!(
-                    "{block_cache};filter_policy=bloomfilter:10:false;\
-                     prepopulate_block_cache=kFlushOnly"
-                ))
+                Some(format!("{block_cache};filter_policy=bloomfilter:10:false"))
             }
             Self::DirectAllBlockCache | Self::DirectAllWithoutHandover => Some(block_cache),
             Self::DirectAllPrepopulated => {

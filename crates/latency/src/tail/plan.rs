@@ -564,8 +564,8 @@ mod tests {
     fn the_recommended_cache_sizes_itself_in_tailwater_only() {
         let plan = plan("--engine both --configurations recommended --block-cache 64M").unwrap();
         let [ours, theirs] = [0, 1].map(|row| plan.parameters.options_of(plan.rows[row]));
-        let table = "block_based_table_factory={block_cache=auto;filter_policy=bloomfilter:10:false;\
-             prepopulate_block_cache=kFlushOnly}";
+        let table =
+            "block_based_table_factory={block_cache=auto;filter_policy=bloomfilter:10:false}";
         assert!(ours.ends_with(table), "{ours}");
         assert_eq!(ours.replace("block_cache=auto", "block_cache=67108864"), theirs);
     }

@@ -195,3 +195,28 @@ fn the_first_flush_of_a_column_family_hands_over_records_that_users_read() {
         assert!(handed_over > 0, "{}", scene.family.name());
     }
 }
+
+/// Keys that users read in tables, overwrite, and do not read again before the flush: their next
+/// read needs the new version. Nobody reads the other keys.
+#[test]
+fn a_flush_hands_over_new_versions_of_keys_that_users_read_in_tables() {
+    let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let text = "use_direct_reads=true;flush_write_io_mode=direct;\
+                block_based_table_factory={block_cache=16m}";
+    let scene = Scene::new(here.path(), text);
+    scene.put(0..KEYS);
+    scene.read(0..HOT);
+    let misses = |keys: std::ops::Range<u64>| {
+        let before = scene.ticker("rocksdb.block.cache.data.miss");
+        scene.read(keys);
+        scene.ticker("rocksdb.block.cache.data.miss") - before
+    };
+    assert_eq!(misses(0..HOT), 0, "the hot keys are in the cache");
+    let before = scene.ticker("tailwater.handover.blocks");
+    scene.put_in_level_0(0..KEYS);
+    let handed_over = scene.ticker("tailwater.handover.blocks") - before;
+    // A block has four values. A few keys are taken for hot ones by mistake.
+    assert!((HOT / 5..HOT / 2).contains(&handed_over), "{handed_over}");
+    assert_eq!(misses(0..HOT), 0, "the new versions are in the cache");
+    assert!(misses(HOT..KEYS) > (KEYS - HOT) / 8, "the other keys are not");
+}

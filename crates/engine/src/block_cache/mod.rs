@@ -4,11 +4,13 @@
 mod block;
 mod census;
 mod charges;
+mod recent_keys;
 mod sizing;
 
 pub(crate) use block::{Block, BlockBytes, BlockKind, BlockRef};
 pub(crate) use census::memory_of_all;
 pub(crate) use charges::{CacheCharges, SteppedCharge};
+pub(crate) use recent_keys::RecentKeys;
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -79,6 +81,8 @@ pub struct BlockCache {
     /// Limit of `staged_bytes`, in bytes, derived from the memory that was available at the last
     /// check.
     staged_bytes_max: AtomicUsize,
+    /// The keys that users of the cache's databases read lately.
+    pub(crate) recent_keys: Arc<RecentKeys>,
     memory: Memory,
     tuner: Option<Tuner>,
     /// Whether the C library's allocator must release freed memory to the system whenever the cache
@@ -95,7 +99,13 @@ impl BlockCache {
     fn build(blocks: Cache<Block>, memory: Memory, tuner: Option<Tuner>) -> Self {
         let slabs = Slabs::new();
         census::register(&blocks, &slabs);
+        // A self-sizing cache may grow to about half of the memory of the process.
+        let bytes_max = match &tuner {
+            Some(_) => memory.limit().unwrap_or(0) as usize / 2,
+            None => blocks.capacity(),
+        };
         Self {
+            recent_keys: Arc::new(RecentKeys::new(bytes_max)),
             blocks: blocks.prefetching(Block::first_read),
             slabs,
             staged_bytes: AtomicUsize::new(0),

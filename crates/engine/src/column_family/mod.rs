@@ -116,8 +116,8 @@ pub(crate) struct SealedMemTable {
     pub(crate) reason: FlushReason,
 }
 
-/// Creates an empty memtable. It records which entries users read if flushes keep those entries in
-/// the caches. `manager` counts its memory.
+/// Creates an empty memtable. The keys that users find there are noted if flushes keep their
+/// entries in the caches. `manager` counts its memory.
 fn new_memtable(
     settings: &FamilySettings,
     manager: Option<&Arc<WriteBufferManager>>,
@@ -126,9 +126,8 @@ fn new_memtable(
     let filter = settings.memtable_filter.as_ref();
     let account = Account::new(manager, tables.context().bin.clone());
     let memtable = Arc::new(MemTable::new(tables.comparator().clone(), filter, account));
-    let handover = &tables.context().handover;
-    if handover.as_ref().is_some_and(|handover| handover.shares.flushes) {
-        memtable.track_reads();
+    if let Some(handover) = tables.context().handover.as_ref().filter(|it| it.shares.flushes) {
+        memtable.note_reads_in(&handover.recent_keys);
     }
     memtable
 }

@@ -10,7 +10,7 @@ use tailwater_io::kernel::{Memory, System};
 use tailwater_io::{IoMode, Purpose};
 
 use crate::blob::BlobCache;
-use crate::block_cache::BlockCache;
+use crate::block_cache::{BlockCache, RecentKeys};
 use crate::column_family::OpenFiles;
 use crate::epoch::Garbage;
 use crate::handover::{Generations, Handover, Shares};
@@ -203,6 +203,10 @@ impl ReaderFactory {
         let shares = Shares { read, pages, flushes, all_of_compactions, all_of_flushes };
         Some(Arc::new(Handover {
             generations: Arc::clone(&self.generations),
+            recent_keys: block_cache.map_or_else(
+                || Arc::new(RecentKeys::new(0)),
+                |cache| Arc::clone(&cache.recent_keys),
+            ),
             pressure: Arc::clone(&self.pressure),
             cache: block_cache.cloned(),
             shares,

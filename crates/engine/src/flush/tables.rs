@@ -86,9 +86,7 @@ impl<'f> Tables<'f> {
             self.cut(user_key)?;
         }
         let warmth = match &self.handover {
-            Some(handover) if self.memtables.iter().any(|it| it.was_read(user_key)) => {
-                handover.warmth_of_memtables()
-            }
+            Some(handover) if handover.was_read(user_key) => handover.warmth_of_recent_keys(),
             _ => Warmth::default(),
         };
         self.table()?.add_warm(internal_key, value, warmth, || None)

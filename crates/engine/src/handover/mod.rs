@@ -32,7 +32,7 @@ mod warm_set;
 
 use std::sync::Arc;
 
-use crate::block_cache::{Block, BlockCache, BlockKind};
+use crate::block_cache::{Block, BlockCache, BlockKind, RecentKeys};
 use crate::cache::{Key, Priority};
 use crate::stall::CompactionPressure;
 use crate::stats::{Statistics, Ticker};
@@ -65,8 +65,7 @@ pub(crate) struct Shares {
     /// Whether blocks are handed over to the page cache: true if users read through the page cache
     /// while compactions bypass it when writing.
     pub(crate) pages: bool,
-    /// Whether flushes hand over the blocks whose records users read while the records were in
-    /// memtables.
+    /// Whether flushes hand over the blocks with records of keys that users read lately.
     pub(crate) flushes: bool,
     /// Whether compactions insert every block into the block cache.
     pub(crate) all_of_compactions: bool,
@@ -79,6 +78,8 @@ pub(crate) struct Shares {
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub(crate) generations: Arc<Generations>,
+    /// The keys that users read lately. Noted if flushes hand over blocks.
+    pub(crate) recent_keys: Arc<RecentKeys>,
     /// The compaction pressure. Near a write stall, no block counts as warm.
     pub(crate) pressure: Arc<CompactionPressure>,
     /// The block cache of the tables.
@@ -92,9 +93,15 @@ impl Handover {
     /// put into a cache. Returns `None` if flushes put no blocks into a cache.
     pub(crate) fn of_flush(self: &Arc<Self>, number: u64) -> Option<TableHandover> {
         let Shares { flushes, all_of_flushes, .. } = self.shares;
-        let pages = self.warmth_of_memtables().paged;
-        (flushes || all_of_flushes)
-            .then(|| TableHandover::new(Arc::clone(self), number, pages, all_of_flushes))
+        if !flushes && !all_of_flushes {
+            return None;
+        }
+        self.recent_keys.forget_old();
+        if let Some(cache) = &self.cache {
+            cache.update_staging_limit();
+        }
+        let pages = self.warmth_of_recent_keys().paged;
+        Some(TableHandover::new(Arc::clone(self), number, pages, all_of_flushes))
     }
 
     /// Returns the object that selects which blocks of table `number`, which a compaction writes,
@@ -110,8 +117,21 @@ impl Handover {
         Some(TableHandover::new(Arc::clone(self), number, pages, all_of_compactions))
     }
 
-    /// Returns the caches into which a flush puts records that users read in a memtable.
-    pub(crate) fn warmth_of_memtables(&self) -> Warmth {
+    /// Notes that a user found a key in a table.
+    #[inline]
+    pub(crate) fn note_read(&self, user_key: &[u8]) {
+        if self.shares.flushes {
+            self.recent_keys.note(user_key);
+        }
+    }
+
+    /// Whether users read a key lately.
+    pub(crate) fn was_read(&self, user_key: &[u8]) -> bool {
+        self.shares.flushes && self.recent_keys.has(user_key)
+    }
+
+    /// Returns the caches into which a flush puts records of keys that users read lately.
+    pub(crate) fn warmth_of_recent_keys(&self) -> Warmth {
         let Shares { flushes, pages, .. } = self.shares;
         let flushes = flushes && !self.pressure.is_near_stall();
         Warmth { cached: flushes && self.cache.is_some() && !pages, paged: flushes && pages }

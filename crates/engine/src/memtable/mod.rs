@@ -23,7 +23,6 @@ mod counters;
 mod cursor;
 mod filter;
 mod random;
-mod read_keys;
 mod skiplist;
 mod sync;
 #[cfg(test)]
@@ -44,10 +43,10 @@ use tailwater_format::key::{
 };
 use tailwater_io::thread::ordinal;
 
+use crate::block_cache::RecentKeys;
 use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
 use counters::{Entry, LiveCounters};
 use filter::Filter;
-use read_keys::ReadKeys;
 use skiplist::{SkipList, Splice};
 use tombstones::Tombstones;
 use writer_slot::WriterSlot;
@@ -105,26 +104,25 @@ pub(crate) struct MemTable {
     creation_sequence: AtomicU64,
     /// The time when the oldest entry was written, in seconds since 1970; 0 if not set.
     oldest_key_time_s: AtomicU64,
-    /// The keys that users have read; unset if reads are not tracked.
-    read_keys: OnceLock<ReadKeys>,
+    /// Where the keys that users find in the memtable are noted; unset if they are not.
+    recent_keys: OnceLock<Arc<RecentKeys>>,
     account: Account,
 }
 
 impl Drop for MemTable {
-    /// Frees the tombstones, the tracked keys and the filter in a background thread, because
-    /// freeing them may take long. The skiplist frees its own memory in the same way.
+    /// Frees the tombstones and the filter in a background thread, because freeing them may take
+    /// long. The skiplist frees its own memory in the same way.
     fn drop(&mut self) {
-        if self.tombstones.count() > 0 || self.read_keys.get().is_some() || self.filter.is_some() {
-            let (filter, read_keys) = (self.filter.take(), self.read_keys.take());
+        if self.tombstones.count() > 0 || self.filter.is_some() {
             let tombstones = std::mem::take(&mut self.tombstones);
-            self.account.free((tombstones, read_keys, filter));
+            self.account.free((tombstones, self.filter.take()));
         }
     }
 }
 
 impl MemTable {
     /// Creates an empty memtable, with a filter if given. It takes a few kilobytes, and the size of
-    /// the filter. `account` counts its memory, except that for tracking which keys are read.
+    /// the filter. `account` counts its memory.
     pub(crate) fn new(
         comparator: Comparator,
         filter: Option<&FilterSettings>,
@@ -142,28 +140,22 @@ impl MemTable {
             earliest_log_number: AtomicU64::new(0),
             creation_sequence: AtomicU64::new(0),
             oldest_key_time_s: AtomicU64::new(0),
-            read_keys: OnceLock::new(),
+            recent_keys: OnceLock::new(),
             account,
         }
     }
 
-    /// Starts to track which keys users read.
-    pub(crate) fn track_reads(&self) {
-        self.read_keys.get_or_init(ReadKeys::new);
+    /// From now on, notes the keys that users find here in `keys`.
+    pub(crate) fn note_reads_in(&self, keys: &Arc<RecentKeys>) {
+        self.recent_keys.get_or_init(|| Arc::clone(keys));
     }
 
-    /// If reads are tracked, notes that a user's read found this key in the memtable.
+    /// Notes that a user's read found this key in the memtable.
     #[inline]
     pub(crate) fn note_read(&self, user_key: &[u8]) {
-        if let Some(keys) = self.read_keys.get() {
+        if let Some(keys) = self.recent_keys.get() {
             keys.note(user_key);
         }
-    }
-
-    /// Whether a user found this key in the memtable while reads were tracked. May return true for
-    /// another key because of a hash collision.
-    pub(crate) fn was_read(&self, user_key: &[u8]) -> bool {
-        self.read_keys.get().is_some_and(|keys| keys.has(user_key))
     }
 
     /// Returns the comparator of user keys.

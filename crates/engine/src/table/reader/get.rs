@@ -122,7 +122,12 @@ impl TableReader {
             access.count(self, present);
         }
         match step {
-            BlockStep::Done => Step::Done,
+            BlockStep::Done => {
+                if let Some(handover) = &self.context.handover {
+                    handover.note_read(lookup.user_key);
+                }
+                Step::Done
+            }
             BlockStep::Passed | BlockStep::Ended => Step::Continue,
         }
     }

@@ -29,11 +29,11 @@ const SHARDS_MAX: u64 = 64;
 /// cache when the table is installed. However little memory is available, the limit of staged
 /// blocks is at least 1/STAGED_PART of the cache's capacity.
 const STAGED_PART: usize = 8;
-/// If a flush or compaction stages every block that it writes, the limit of staged blocks is
-/// 1/STAGED_PART_OF_ALL of the cache's capacity.
+/// The limit of the staged blocks of flushes and compactions that stage every block that they write
+/// is at most 1/STAGED_PART_OF_ALL of the cache's capacity.
 const STAGED_PART_OF_ALL: usize = 2;
-/// If a flush or compaction stages only some of the blocks that it writes, the limit of staged
-/// blocks is at most 1/STAGED_PART_OF_AVAILABLE of the memory that is available to the process.
+/// The limit of staged blocks is at most 1/STAGED_PART_OF_AVAILABLE of the memory that is available
+/// to the process.
 const STAGED_PART_OF_AVAILABLE: i64 = 2;
 
 /// Free slots may make the memory of a cache exceed its capacity by 1/SPARE_PART of the capacity,
@@ -76,10 +76,12 @@ pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,
     /// The memory of the cached blocks' bytes.
     slabs: Arc<Slabs>,
-    /// Total size of the staged blocks of all tables that are being written, in bytes.
-    staged_bytes: AtomicUsize,
-    /// Limit of `staged_bytes`, in bytes, derived from the memory that was available at the last
-    /// check.
+    /// Total size of the staged blocks of the tables that are being written, in bytes: of tables
+    /// that stage what users read, and of tables that stage everything. So the latter leave room
+    /// for the former.
+    staged_bytes: [AtomicUsize; 2],
+    /// Limit of each of `staged_bytes`, in bytes, derived from the memory that was available at the
+    /// last check.
     staged_bytes_max: AtomicUsize,
     /// The keys that users of the cache's databases read lately.
     pub(crate) recent_keys: Arc<RecentKeys>,
@@ -108,7 +110,7 @@ impl BlockCache {
             recent_keys: Arc::new(RecentKeys::new(bytes_max)),
             blocks: blocks.prefetching(Block::first_read),
             slabs,
-            staged_bytes: AtomicUsize::new(0),
+            staged_bytes: Default::default(),
             staged_bytes_max: AtomicUsize::new(0),
             memory,
             tuner,
@@ -189,32 +191,31 @@ impl BlockCache {
         let may_grow_by = self.capacity().saturating_sub(self.usage()) as i64;
         let available = self.memory.left().map_or(0, |left| left.available);
         // The staged blocks themselves no longer count as available memory, so their size is added.
-        let usable = available - may_grow_by + self.staged_bytes.load(Relaxed) as i64;
+        let staged: usize = self.staged_bytes.iter().map(|bytes| bytes.load(Relaxed)).sum();
+        let usable = available - may_grow_by + staged as i64;
         let bound = usize::try_from(usable / STAGED_PART_OF_AVAILABLE).unwrap_or(0);
         self.staged_bytes_max.store(bound, Relaxed);
     }
 
-    /// Reserves `bytes` for staged blocks. Returns false if the total size of staged blocks would
-    /// exceed its limit. If all written blocks are staged (`is_all`), the limit is half of the
-    /// cache's capacity. Otherwise, the limit is half of the available memory, but at least an
-    /// eighth of the cache's capacity, and at most the cache's capacity.
+    /// Reserves `bytes` for a staged block of a table that stages all of its blocks (`is_all`), or
+    /// only those that users read. Returns false if the total size of such blocks would exceed its
+    /// limit: half of the available memory, but at least an eighth of the cache's capacity, and at
+    /// most half of it (`is_all`) or all of it.
     pub(crate) fn reserve_staging(&self, bytes: usize, is_all: bool) -> bool {
         let capacity = self.capacity();
-        let bound = if is_all {
-            capacity / STAGED_PART_OF_ALL
-        } else {
-            self.staged_bytes_max.load(Relaxed).clamp(capacity / STAGED_PART, capacity)
-        };
-        let fits = self.staged_bytes.fetch_add(bytes, Relaxed) + bytes <= bound;
+        let max = if is_all { capacity / STAGED_PART_OF_ALL } else { capacity };
+        let bound = self.staged_bytes_max.load(Relaxed).clamp(capacity / STAGED_PART, max);
+        let staged = &self.staged_bytes[usize::from(is_all)];
+        let fits = staged.fetch_add(bytes, Relaxed) + bytes <= bound;
         if !fits {
-            self.release_staging(bytes);
+            self.release_staging(bytes, is_all);
         }
         fits
     }
 
     /// Releases `bytes` reserved for staged blocks.
-    pub(crate) fn release_staging(&self, bytes: usize) {
-        self.staged_bytes.fetch_sub(bytes, Relaxed);
+    pub(crate) fn release_staging(&self, bytes: usize, is_all: bool) {
+        self.staged_bytes[usize::from(is_all)].fetch_sub(bytes, Relaxed);
     }
 
     /// Returns the cache's capacity, in bytes.
@@ -285,7 +286,8 @@ const FIRST_CAPACITY: usize = 32 << 20;
 impl Drop for BlockCache {
     fn drop(&mut self) {
         debug_assert!(
-            std::thread::panicking() || *self.staged_bytes.get_mut() == 0,
+            std::thread::panicking()
+                || self.staged_bytes.iter_mut().all(|bytes| *bytes.get_mut() == 0),
             "reserved bytes of staged blocks were not released"
         );
     }

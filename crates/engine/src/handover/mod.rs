@@ -162,9 +162,9 @@ impl Handover {
         self.cache.as_ref().is_some_and(|cache| cache.reserve_staging(bytes, is_all))
     }
 
-    fn release_staging(&self, bytes: usize) {
+    fn release_staging(&self, bytes: usize, is_all: bool) {
         if let Some(cache) = &self.cache {
-            cache.release_staging(bytes);
+            cache.release_staging(bytes, is_all);
         }
     }
 
@@ -325,7 +325,7 @@ impl TableHandover {
         hot_regions.inherit(&self.warm);
         self.handover.count(Ticker::HandoverBlocks, self.warm.len() as u64);
         self.handover.count(Ticker::HandoverCachedBytes, self.staged_bytes as u64);
-        self.handover.release_staging(std::mem::take(&mut self.staged_bytes));
+        self.handover.release_staging(std::mem::take(&mut self.staged_bytes), self.takes_all);
         let Some(cache) = &self.handover.cache else { return };
         for CachedBlock { offset, block, is_warm } in std::mem::take(&mut self.cached) {
             let (key, charge) = (Key { file, offset }, block.memory());
@@ -335,6 +335,9 @@ impl TableHandover {
                 // the input blocks that it replaces. This does not count as a read. A later
                 // compaction hands the block over again only if users read it.
                 cache.blocks.warm(key);
+            } else {
+                // Nobody asked for the block, so it is evicted before blocks that were read.
+                cache.blocks.chill(key);
             }
         }
     }
@@ -357,6 +360,6 @@ impl TableHandover {
 
 impl Drop for TableHandover {
     fn drop(&mut self) {
-        self.handover.release_staging(self.staged_bytes);
+        self.handover.release_staging(self.staged_bytes, self.takes_all);
     }
 }

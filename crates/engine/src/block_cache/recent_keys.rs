@@ -14,7 +14,8 @@ const BYTES_PER_BIT: usize = 128;
 /// Bounds of the number of bits of a set; powers of two.
 const BITS_MIN: usize = 1 << 18;
 const BITS_MAX: usize = 1 << 25;
-/// A set is full if 1/FULL_PART of its bits are set. Then a new set begins.
+/// A set is full if 1/FULL_PART of its bits are set. It then takes no more keys, and the next flush
+/// begins a new one.
 const FULL_PART: usize = 16;
 
 /// The keys that users read lately, in two sets: the one that is being filled, and the one before.
@@ -44,11 +45,13 @@ impl RecentKeys {
         Self { bits, sets: OnceLock::new(), current: AtomicUsize::new(0) }
     }
 
-    /// Records that a user read a key. Writes to memory only if the key's bit is not set yet.
+    /// Records that a user read a key, unless the set is full. Writes to memory only if the key's
+    /// bit is not set yet.
     #[inline]
     pub(crate) fn note(&self, user_key: &[u8]) {
         let sets = self.sets.get_or_init(|| [0, 1].map(|_| KeySet::new(self.bits)));
-        sets[self.current.load(Relaxed) & 1].add(FilterKey::new(user_key).hash());
+        let hash = FilterKey::new(user_key).hash();
+        sets[self.current.load(Relaxed) & 1].add(hash, self.full());
     }
 
     /// Whether a user read a key lately. May return true for another key because of a collision.
@@ -62,10 +65,16 @@ impl RecentKeys {
     pub(crate) fn forget_old(&self) {
         let Some(sets) = self.sets.get() else { return };
         let current = self.current.load(Relaxed) & 1;
-        if sets[current].count.load(Relaxed) >= self.bits / FULL_PART {
+        if sets[current].count.load(Relaxed) >= self.full() {
             sets[current ^ 1].clear();
             self.current.store(current ^ 1, Relaxed);
         }
+    }
+
+    /// Returns the number of bits that are set in a full set.
+    #[inline]
+    fn full(&self) -> usize {
+        self.bits / FULL_PART
     }
 }
 
@@ -76,9 +85,12 @@ impl KeySet {
     }
 
     #[inline]
-    fn add(&self, hash: u64) {
+    fn add(&self, hash: u64, full: usize) {
         let (word, bit) = self.place(hash);
-        if word.load(Relaxed) & bit == 0 && word.fetch_or(bit, Relaxed) & bit == 0 {
+        if word.load(Relaxed) & bit == 0
+            && self.count.load(Relaxed) < full
+            && word.fetch_or(bit, Relaxed) & bit == 0
+        {
             self.count.fetch_add(1, Relaxed);
         }
     }
@@ -132,11 +144,13 @@ mod tests {
             let begin = round * 1_000_000;
             keys(begin..begin + full + full / 8).for_each(|key| recent.note(&key));
             recent.forget_old();
-            assert_eq!(share_of(&recent, begin..begin + full), 1.0, "{round}");
+            assert_eq!(share_of(&recent, begin..begin + full - 2000), 1.0, "{round}");
             let expected = if round == 1 { 1.0 } else { 0.13 };
             assert!(share_of(&recent, 0..1000) <= expected, "{round}");
         }
-        // However many keys are read, few others seem to be.
+        // However many keys are read before the next flush, few others seem to be.
+        keys(5_000_000..6_000_000).for_each(|key| recent.note(&key));
+        recent.forget_old();
         assert!(share_of(&recent, 10_000_000..10_010_000) < 1.0 / 7.0);
     }
 }

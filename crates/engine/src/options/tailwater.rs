@@ -66,10 +66,11 @@ option_table! {
         /// mean more of them queued at the device ahead of users' reads.
         /// `writable_file_max_buffer_size`, if smaller, bounds writes.
         direct_request_size: u64 = 1 << 20, Fixed, Honoured;
-        /// Whether compactions that write with direct I/O keep caches warm: output blocks that
-        /// replace blocks read by users are in the page cache, or in the block cache, before
-        /// readers see the outputs. Less is handed over while few of the blocks are read, and
-        /// nothing while writes are about to be slowed down.
+        /// Whether flushes and compactions that write with direct I/O keep caches warm: output
+        /// blocks that replace blocks read by users, or hold keys that gets found lately, are in
+        /// the page cache, or in the block cache, before readers see the outputs. Less is handed
+        /// over while few of the blocks are read, and nothing while writes are about to be slowed
+        /// down.
         warm_handover: bool = true, Fixed, Honoured;
         /// Maximum size of the buffers of users' reads in flight, in bytes: of multi-gets, and of
         /// iterators with `async_io`. A read that finds this memory in use is made alone.

@@ -7,12 +7,21 @@ use std::time::Duration;
 
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, OpenOptions, WriteOptions};
 use tailwater_testkit::filesystem::writes_directly;
+use tempfile::TempDir;
 
 /// The options of every database. Writes never wait for compactions, so that many tables can
 /// accumulate in level 0.
 const ALWAYS: &str = "create_if_missing=true;compression=kNoCompression;\
                       level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
                       use_direct_io_for_compaction_reads=true";
+
+/// Returns an empty directory. If direct I/O does not bypass the page cache there, prints what is
+/// left out.
+fn directory() -> TempDir {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    writes_directly(directory.path(), "many tables read directly");
+    directory
+}
 
 fn open(directory: &Path, more: &str) -> (Db, ColumnFamily) {
     let mut options = OpenOptions::default();
@@ -36,8 +45,7 @@ fn fill(db: &Db, family: &ColumnFamily, tables: usize) {
 }
 
 fn compact(tables: usize, more: &str) {
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    writes_directly(directory.path(), "many tables read directly");
+    let directory = directory();
     let (db, family) = open(directory.path(), &format!("disable_auto_compactions=true;{more}"));
     fill(&db, &family, tables);
     let compacted = db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default());
@@ -61,7 +69,7 @@ fn forty_tables_are_merged_in_requests_of_1_mib() {
 /// refused.
 #[test]
 fn forty_tables_are_merged_by_automatic_compactions() {
-    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let directory = directory();
     let requests = "direct_request_size=1048576";
     let (db, family) = open(directory.path(), &format!("disable_auto_compactions=true;{requests}"));
     fill(&db, &family, 40);

@@ -18,7 +18,7 @@ use tailwater_io::{
     Create, DescriptorBudget, Foreground, IoMode, Operation, Purpose, ReadFile, ReadTime, Result,
     RingAccess, Storage,
 };
-use tailwater_testkit::filesystem::say;
+use tailwater_testkit::filesystem::{say, writes_directly};
 
 const READ: Purpose = Purpose::CompactionRead;
 
@@ -111,6 +111,8 @@ fn unnamed(bytes: &[u8]) -> std::fs::File {
 #[test]
 fn requests_are_counted_with_their_latency() {
     let directory = tempfile::tempdir().unwrap();
+    // Where direct I/O is ignored, the requests are counted all the same.
+    writes_directly(directory.path(), "direct requests with their latency");
     let path = directory.path().join("file");
     let bytes = pattern(300_000);
     let storage = PosixStorage::new();

@@ -5,18 +5,36 @@ use std::thread;
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, ReadOptions, WriteOptions};
+use tailwater_io::Purpose;
 use tailwater_testkit::filesystem::writes_directly;
 use tailwater_testkit::seed;
 
 use crate::scene::Place;
 
 const KEYS: u64 = 2000;
+/// Minimum number of rounds, in each of which all keys are written and then compacted.
 const ROUNDS: u64 = 12;
-const READERS: u64 = 4;
+const READERS: usize = 4;
 
 const OPTIONS: &str = "use_direct_io_for_compaction_reads=true;compaction_write_io_mode=direct;\
     write_buffer_size=131072;target_file_size_base=65536;compression=kNoCompression;\
     block_based_table_factory={block_cache=65536;filter_policy=bloomfilter:10:false}";
+
+/// What the writer and the readers of a database tell each other.
+#[derive(Debug, Default)]
+struct Progress {
+    /// The last round that was completely written.
+    written: AtomicU64,
+    /// For each reader, how often it finished its gets and its scan while a compaction was running.
+    reads: [AtomicU64; READERS],
+    is_done: AtomicBool,
+}
+
+impl Progress {
+    fn all_have_read(&self) -> bool {
+        self.reads.iter().all(|reads| reads.load(Ordering::Relaxed) > 0)
+    }
+}
 
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
@@ -35,9 +53,9 @@ fn round_of(number: u64, found: &[u8]) -> u64 {
 
 /// Gets and scans until the writer is done. Every value must be complete, and must be of the last
 /// round that was completely written when the reads began, or of a later one.
-fn read(db: &Db, family: &ColumnFamily, written: &AtomicU64, is_done: &AtomicBool, mut rng: Rng) {
-    while !is_done.load(Ordering::Acquire) {
-        let least = written.load(Ordering::Acquire);
+fn read(db: &Db, family: &ColumnFamily, progress: &Progress, reader: usize, mut rng: Rng) {
+    while !progress.is_done.load(Ordering::Acquire) {
+        let least = progress.written.load(Ordering::Acquire);
         for _ in 0..50 {
             let number = rng.u64(..KEYS);
             let found = db.get_cf_opt(family, key(number), &ReadOptions::default()).expect("a get");
@@ -53,6 +71,19 @@ fn read(db: &Db, family: &ColumnFamily, written: &AtomicU64, is_done: &AtomicBoo
             assert!(round_of(number, value) >= least);
             iterator.next().expect("a step");
         }
+        if db.running_compactions() > 0 {
+            progress.reads[reader].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Checks that compactions read and write directly, and did not fall back to buffered I/O.
+fn check_modes(db: &Db, family: &ColumnFamily) {
+    let modes = db.property_value_cf(family, "tailwater.io-modes").expect("a property");
+    let modes = modes.expect("modes");
+    for purpose in ["compaction_read: ", "compaction_write: "] {
+        let line = modes.lines().find(|line| line.starts_with(purpose)).expect("a line");
+        assert!(line.ends_with("effective direct"), "{modes}");
     }
 }
 
@@ -68,6 +99,7 @@ fn values_are_right_during_rounds_of_direct_compactions() {
         }
         let db = place.open(OPTIONS);
         let family = db.cf_handle("default").expect("the default column family");
+        check_modes(&db, &family);
         let write = |round: u64| {
             for number in 0..KEYS {
                 let options = WriteOptions::default();
@@ -75,25 +107,34 @@ fn values_are_right_during_rounds_of_direct_compactions() {
             }
         };
         write(0);
-        let (written, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
+        let progress = Progress::default();
         thread::scope(|scope| {
             let readers: Vec<_> = (0..READERS)
                 .map(|reader| {
-                    let rng = Rng::with_seed(seed.value().wrapping_add(reader));
-                    let (db, family, written, is_done) = (&db, &family, &written, &is_done);
-                    scope.spawn(move || read(db, family, written, is_done, rng))
+                    let rng = Rng::with_seed(seed.value().wrapping_add(reader as u64));
+                    let (db, family, progress) = (&db, &family, &progress);
+                    scope.spawn(move || read(db, family, progress, reader, rng))
                 })
                 .collect();
-            for round in 1..=ROUNDS {
+            let mut round = 0;
+            // On a busy machine, it may take more rounds until each reader has read during a
+            // compaction.
+            while round < ROUNDS || !progress.all_have_read() {
+                round += 1;
                 write(round);
-                written.store(round, Ordering::Release);
+                progress.written.store(round, Ordering::Release);
                 let everything = CompactRangeOptions::default();
                 db.compact_range_cf_opt(&family, None, None, &everything).expect("a compaction");
+                // A reader that ends before the writer has panicked, and then the scope does, too.
                 if readers.iter().any(thread::ScopedJoinHandle::is_finished) {
                     break;
                 }
             }
-            is_done.store(true, Ordering::Release);
+            progress.is_done.store(true, Ordering::Release);
         });
+        let done = |purpose| db.storage().statistics().snapshot(purpose);
+        let read_bytes = done(Purpose::CompactionRead).read_bytes;
+        let written_bytes = done(Purpose::CompactionWrite).written_bytes;
+        assert!(read_bytes > 0 && written_bytes > 0, "{read_bytes} and {written_bytes}");
     }
 }

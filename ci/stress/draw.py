@@ -46,6 +46,10 @@ OPENED_OTHERWISE = {
     "WAL_size_limit_MB": "0",
 }
 
+# Options of direct I/O, which a debug build of db_stress simulates if the filesystem refuses direct I/O. Tailwater then
+# opens the database without them.
+DIRECT = ["use_direct_reads", "use_direct_io_for_compaction_reads", "use_direct_io_for_flush_and_compaction"]
+
 # Options that a release build of db_stress does not support.
 RELEASE_BUILD = {"metadata_read_fault_one_in": 0, "read_fault_one_in": 0, "mock_direct_io": False}
 

@@ -7,7 +7,7 @@ import shutil
 import time
 
 import process
-from draw import OPENED_OTHERWISE, Options
+from draw import DIRECT, OPENED_OTHERWISE, Options
 
 # Lines that db_stress prints once it has opened the database and verified all keys.
 OPERATES = "Starting database operations"
@@ -17,6 +17,11 @@ HARMLESS = re.compile(r"open_files_async requires skip_stats_update_on_db_open")
 # Maximum duration of a run that is not meant to be killed, in seconds. After this time, a run that
 # still uses the processor is killed as slow; a run that does not counts as hanging.
 PATIENCE = 300
+
+# Lines of Tailwater's program: the I/O mode of compactions after an opening, and an opening that failed because the
+# filesystem refuses direct I/O.
+MODE = re.compile(r"^compaction_(read|write): asked (\w+) .*, effective (.*)$", re.MULTILINE)
+REFUSED = re.compile(r"^refused: ", re.MULTILINE)
 
 # Messages that indicate that db_stress failed because of an error that it had injected itself, or
 # because of a file into which it had injected an error.
@@ -166,7 +171,10 @@ class Life:
         last = self.last
         told = ["--reference", reference, "--max-key", last["max_key"]]
         told += ["--entity-one-in", last.get("use_put_entity_one_in") or 0]
-        overrides = [f"{name}={value}" for name, value in OPENED_OTHERWISE.items()] + self.setup.tailwater_options
+        overrides = [f"{name}={value}" for name, value in OPENED_OTHERWISE.items()]
+        if last.get("mock_direct_io"):
+            overrides += [f"{name}=false" for name in DIRECT]
+        overrides += self.setup.tailwater_options
         told += ["--options", ";".join(overrides)]
         if self.has_history():
             # db_stress will replay as many of its recorded writes as the database's sequence number
@@ -198,6 +206,10 @@ class Life:
         self.figures["keys verified by Tailwater"] += sum(map(int, checked))
         for number, what in re.findall(r"(\d+) ([a-z ]+)", " ".join(re.findall(r"^did (.*)", ended.out, re.MULTILINE))):
             self.figures.work[what.strip()] += int(number)
+        self.figures["openings for which the filesystem refused direct I/O"] += len(REFUSED.findall(ended.out))
+        for access, asked, effective in MODE.findall(ended.out):
+            if asked in ["direct", "auto"]:
+                self.figures.modes[access][effective] += 1
         if not (ended.killed or ended.code == 0):
             said = [line for line in ended.out.splitlines() if line.startswith("FAILED")]
             raise Failed(f"Tailwater failed with {ended.code}, see {log}:\n" + "\n".join(said) + ended.err[-2000:])
@@ -261,6 +273,9 @@ class Figures(collections.Counter):
         super().__init__()
         self.drawn = collections.defaultdict(set)
         self.work = collections.Counter()
+        # For reads and writes of compactions, the number of Tailwater's openings that asked for direct I/O, by the
+        # mode in effect.
+        self.modes = {"read": collections.Counter(), "write": collections.Counter()}
 
     def report(self, seconds):
         """Returns the figures as lines."""
@@ -269,8 +284,30 @@ class Figures(collections.Counter):
         lines.append(f"options drawn: {len(self.drawn)}, with {values} values")
         work = ", ".join(f"{number} {what}" for what, number in self.work.most_common())
         lines.append(f"Tailwater's work in runs that ended: {work}")
+        lines += [self.direct_io(access) for access in self.modes]
+        lines.append(self.refreshes())
         lines.append(f"seconds: {seconds:.0f}")
         return "\n".join(lines)
+
+    def direct_io(self, access):
+        """Returns a line: how often direct I/O of compactions was in effect when it was asked for."""
+        modes = self.modes[access]
+        asked = sum(modes.values())
+        line = f"direct compaction {access}s: in effect in {modes['direct']} of {asked} openings that asked for them"
+        others = [f"{number} were {mode}" for mode, number in modes.items() if mode != "direct"]
+        return f"{line}; the filesystem does not perform direct I/O: {', '.join(others)}" if others else line
+
+    def refreshes(self):
+        """Returns a line: how often iterators refreshed themselves.
+
+        An iterator that is due for a refresh and does not refresh itself makes Tailwater's program fail. That none was
+        due can happen in a short run, and is no failure.
+        """
+        refreshing, refreshed = self.work["refreshing iterators"], self.work["iterators refreshed"]
+        line = f"refreshing iterators: {refreshed} of {refreshing} refreshed themselves"
+        if refreshing and not refreshed:
+            line += ", so this run did not test refreshes of iterators"
+        return f"{line}; ranges due for a refresh: {self.work['ranges due for a refresh']}"
 
 
 # The figures, in the order of the report.
@@ -278,4 +315,5 @@ NAMES = [
     "databases created", "turns of RocksDB", "kills of RocksDB", "turns of Tailwater", "runs of Tailwater",
     "kills of Tailwater", "keys verified by RocksDB", "keys verified by Tailwater",
     "databases abandoned because RocksDB itself failed", "runs of RocksDB killed for being too slow",
+    "openings for which the filesystem refused direct I/O",
 ]

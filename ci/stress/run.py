@@ -20,6 +20,8 @@ scheduling of threads.
 If db_stress was built with assertions, which supports more options, set the variable DEBUG_LEVEL=1.
 
 Ends at the first failure, keeps its directory and prints how to inspect it; otherwise prints counts of the work done.
+These include how often direct I/O of compactions was in effect when an option asked for it, and how often iterators
+refreshed themselves. On a filesystem without direct I/O, such as tmpfs, the run does not fail, and the counts say so.
 """
 
 import argparse

@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use tailwater::{Db, OpenOptions};
+use tailwater::{Db, ErrorKind, OpenOptions, Purpose};
 
 use arguments::Arguments;
 use contents::Contents;
@@ -113,7 +113,8 @@ fn look(arguments: &Arguments, options: &OpenOptions) -> Result<(Contents, u64),
 }
 
 /// Opens the database for writing, works on it for `time`, and closes it. Checks the contents
-/// before and after the work.
+/// before and after the work. Does nothing if the options request direct I/O and the filesystem
+/// refuses it.
 fn round(
     arguments: &Arguments,
     options: &OpenOptions,
@@ -122,8 +123,15 @@ fn round(
     time: Duration,
     rng: &mut Rng,
 ) -> Result<(), String> {
-    let db = Db::open(&arguments.directory, options).map_err(text("opening"))?;
+    let db = match Db::open(&arguments.directory, options) {
+        Err(error) if refuses_direct(&error) => {
+            println!("refused: {error}");
+            return Ok(());
+        }
+        opened => opened.map_err(text("opening"))?,
+    };
     report_opening(&db)?;
+    report_modes(&db)?;
     while_unblocked(&db, || {
         if !arguments.keeps_sequence {
             work::remove_extras(&db)?;
@@ -155,6 +163,24 @@ fn report_opening(db: &Db) -> Result<(), String> {
         if !left_out.torn_tail {
             return Err(format!("more than a torn tail was left out: {left_out:?}"));
         }
+    }
+    Ok(())
+}
+
+/// Whether opening failed because the filesystem refuses direct I/O.
+fn refuses_direct(error: &tailwater::Error) -> bool {
+    error.kind() == ErrorKind::NotSupported && error.to_string().contains("direct I/O is refused")
+}
+
+/// Prints the I/O modes of compactions, as requested and in effect.
+fn report_modes(db: &Db) -> Result<(), String> {
+    let doing = text("reading the I/O modes");
+    let modes = db.property_value("tailwater.io-modes").map_err(doing)?.unwrap_or_default();
+    for purpose in [Purpose::CompactionRead, Purpose::CompactionWrite] {
+        let start = format!("{}: ", purpose.name());
+        let mut lines = modes.lines();
+        let line = lines.find(|line| line.starts_with(&start)).ok_or("no mode of compactions")?;
+        println!("{line}");
     }
     Ok(())
 }

@@ -49,7 +49,12 @@ struct Counts {
     families: AtomicU64,
     changes: AtomicU64,
     read: AtomicU64,
+    /// Raw iterators that refresh themselves when there is a newer super version.
+    refreshing: AtomicU64,
+    /// Those of them that have refreshed themselves.
     refreshed: AtomicU64,
+    /// Ranges that refresh themselves, and were paused until there was a newer super version.
+    due_ranges: AtomicU64,
 }
 
 impl fmt::Display for Counts {
@@ -65,7 +70,9 @@ impl fmt::Display for Counts {
             (&self.families, "column families created"),
             (&self.changes, "options changed"),
             (&self.read, "keys read"),
+            (&self.refreshing, "refreshing iterators"),
             (&self.refreshed, "iterators refreshed"),
+            (&self.due_ranges, "ranges due for a refresh"),
         ];
         let counted = all.map(|(count, what)| (count.load(Ordering::Relaxed), what));
         let shown = counted.iter().filter(|(count, _)| *count > 0);

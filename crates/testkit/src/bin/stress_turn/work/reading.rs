@@ -16,8 +16,11 @@ const KEYS: usize = 100;
 /// Upper bound (exclusive) of the number of keys in a long scan, which may see flushes and
 /// compactions.
 const MANY_KEYS: usize = 3000;
-/// Pause of a long scan after every [`KEYS`] keys.
+/// Pause of a long scan after every [`KEYS`] keys, and interval at which a paused range looks for a
+/// newer super version.
 const PAUSE: Duration = Duration::from_millis(5);
+/// Maximum duration of the pause of a range, in units of [`PAUSE`].
+const PAUSES: u32 = 10;
 
 impl Work<'_> {
     /// Returns the column families of `db_stress`, that is, all except the extra one.
@@ -91,7 +94,9 @@ impl Work<'_> {
     }
 
     /// Takes the entries of the range from the first to the last key of `wanted`, each from the
-    /// front or from the back.
+    /// front or from the back. Some ranges pause before a random entry until they are due for a
+    /// refresh. Ranges do not show whether they have refreshed themselves, so only the entries are
+    /// checked.
     fn range(
         &self,
         family: &ColumnFamily,
@@ -102,7 +107,12 @@ impl Work<'_> {
         let [first, last] = [0, wanted.len() - 1].map(|at| &*wanted[at].0);
         let mut entries = self.db.range_cf_opt(family, first..=last, options);
         let mut left = wanted.iter();
+        let pause_at = (rng.u8(..4) == 0).then(|| rng.usize(1..=wanted.len()));
         loop {
+            if pause_at == Some(left.len()) {
+                let is_due = self.await_super_version(family)? && refreshes(options);
+                count(&self.counts.due_ranges, usize::from(is_due));
+            }
             let from_front = rng.bool();
             let wanted = if from_front { left.next() } else { left.next_back() };
             let found = if from_front { entries.next() } else { entries.next_back() };
@@ -118,7 +128,8 @@ impl Work<'_> {
         }
     }
 
-    /// Scans a range, forward or backward.
+    /// Scans a range, forward or backward. Checks that a refreshing iterator refreshes itself if it
+    /// is due for that after a pause.
     fn scan(
         &self,
         family: &ColumnFamily,
@@ -138,10 +149,19 @@ impl Work<'_> {
         } else {
             iterator.seek_to_last().map_err(&doing)?
         }
+        count(&self.counts.refreshing, usize::from(refreshes(&options)));
         let first_version = super_version(&iterator);
+        let mut least_version = None;
         for step in 0..end - start {
             if step % KEYS == KEYS - 1 {
                 std::thread::sleep(PAUSE);
+                if refreshes(&options) {
+                    // A super version becomes visible shortly before its number does, by which
+                    // iterators notice it. An iterator may therefore not notice the current super
+                    // version at its next step, but it notices the one before.
+                    let current = self.current_super_version(family)?;
+                    least_version = current.and_then(|current| current.checked_sub(1));
+                }
             }
             let at = if forward { start + step } else { end - 1 - step };
             let (key, value) = &pairs[at];
@@ -157,7 +177,15 @@ impl Work<'_> {
                 iterator.prev().map_err(&doing)?
             }
         }
-        count(&self.counts.refreshed, usize::from(super_version(&iterator) != first_version));
+        let version = super_version(&iterator);
+        if version < least_version {
+            let name = family.name();
+            return Err(format!(
+                "{name}: an iterator reads super version {version:?}, and did not refresh itself \
+                 to {least_version:?}"
+            ));
+        }
+        count(&self.counts.refreshed, usize::from(version != first_version));
         let is_at_end = forward || options.iterate_lower_bound.is_some();
         match iterator.item().filter(|_| is_at_end) {
             Some((key, _)) => {
@@ -166,11 +194,36 @@ impl Work<'_> {
             None => Ok(()),
         }
     }
+
+    /// Waits until a column family has a newer super version, for at most [`PAUSES`] pauses.
+    /// Returns whether it has one.
+    fn await_super_version(&self, family: &ColumnFamily) -> Result<bool, String> {
+        let first = self.current_super_version(family)?;
+        for _ in 0..PAUSES {
+            std::thread::sleep(PAUSE);
+            if self.current_super_version(family)? != first {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the number of the current super version of a column family.
+    fn current_super_version(&self, family: &ColumnFamily) -> Result<Option<u64>, String> {
+        let name = "rocksdb.current-super-version-number";
+        self.db.property_int_value_cf(family, name).map_err(text("reading a property"))
+    }
+}
+
+/// Whether iterators and ranges with these options refresh themselves.
+fn refreshes(options: &ReadOptions) -> bool {
+    options.auto_refresh_iterator_with_snapshot && options.snapshot.is_some()
 }
 
 /// Returns the number of the super version that an iterator reads.
-fn super_version(iterator: &DbIterator) -> Option<Vec<u8>> {
-    iterator.property("rocksdb.iterator.super-version-number")
+fn super_version(iterator: &DbIterator) -> Option<u64> {
+    let number = iterator.property("rocksdb.iterator.super-version-number")?;
+    std::str::from_utf8(&number).ok()?.parse().ok()
 }
 
 fn compare(

@@ -144,14 +144,14 @@ def published(hot_keys):
     )
 
 
-def explained(name, configurations, options=""):
+def explained(name, configurations, minutes, options=""):
     """Returns the command that says what the slow reads of the experiment with the larger hot set wait for."""
     return Command(
         f"14743-100000-{name}",
-        f"tail --preset rocksdb-14743 --hot 409600000 --slow-reads 200 --configurations {configurations} "
-        f"--write-rate calibrate --duration 30 --runs 1{options}",
-        7,
-        [READS + WRITES, WORK, CAUSES],
+        f"tail --preset rocksdb-14743 --hot 409600000 --slow-reads 200{options} --configurations {configurations} "
+        "--write-rate calibrate --duration 30 --runs 1",
+        minutes,
+        [READS + ALONE + WRITES, WORK, CAUSES],
     )
 
 
@@ -205,8 +205,8 @@ PARTS = [
         "rocksdb-14743-causes",
         "What slow reads of the larger hot set wait for, and the same with filters",
         [
-            explained("causes", DIRECT),
-            explained("filter", "buffered,direct_compaction_read_write", f' --options "{FILTER}"'),
+            explained("causes", DIRECT, 7),
+            explained("filter", "buffered,direct_compaction_read_write", 12, f' {BOTH} --options "{FILTER}"'),
         ],
     ),
     Part(

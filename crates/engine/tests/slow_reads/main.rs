@@ -147,17 +147,26 @@ fn the_metrics_have_prometheus_s_format() {
         db.get(key(number * 20)).expect("a get");
     }
     let totals = db.slow_reads();
+    let gets = totals.by_operation().find(|(name, _)| *name == "get").map_or(0, |(_, gets)| gets);
+    assert!(gets > 0 && totals.durations.count > 0 && totals.blocks > 0, "{totals}");
+    assert!(SlowReadCause::ALL.iter().any(|&cause| totals.cause(cause).count > 0), "{totals}");
     let text = text_of(&db, "tailwater.slow-reads-prometheus");
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
         assert!(name.starts_with("tailwater_slow_reads"), "{line}");
         assert!(value.parse::<f64>().is_ok(), "{line}");
     }
-    for cause in SlowReadCause::ALL {
-        let count = totals.cause(cause).count;
-        let name = cause.name();
-        let line =
-            format!("tailwater_slow_reads_cause_seconds_count{{cause=\"{name}\"}} {count}\n");
+    let mut expected = vec![
+        format!("total{{operation=\"get\"}} {gets}"),
+        format!("seconds_count {}", totals.durations.count),
+        format!("blocks_total {}", totals.blocks),
+    ];
+    expected.extend(SlowReadCause::ALL.map(|cause| {
+        let (name, count) = (cause.name(), totals.cause(cause).count);
+        format!("cause_seconds_count{{cause=\"{name}\"}} {count}")
+    }));
+    for line in expected {
+        let line = format!("tailwater_slow_reads_{line}\n");
         assert!(text.contains(&line), "{line} is not in\n{text}");
     }
 }

@@ -2,7 +2,7 @@
 
 use tailwater::{Db, ReadOptions};
 
-use super::lines::{Line, recent};
+use super::lines::{Line, recent, text_of};
 use super::{KEYS, fill, key, open};
 
 /// Returns the newest slow read after `work`, which must be of this kind.
@@ -109,6 +109,29 @@ fn an_iterator() {
         db.flush().expect("a flush");
         newest(db, "refresh", || iterator.refresh().expect("a refresh"));
     });
+}
+
+#[test]
+fn values_in_blob_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let db = open(directory.path(), "enable_blob_files=true");
+    fill(&db);
+    let read = newest(&db, "get", || {
+        db.get(key(101)).expect("a get").expect("a value");
+    });
+    assert_eq!(read.figure("blobs"), 1.0, "{read:?}");
+    let keys: Vec<_> = (0..KEYS).step_by(100).map(key).collect();
+    let read = newest(&db, "multi_get", || {
+        let family = db.default_cf();
+        for value in db.batched_multi_get_cf_opt(family, &keys, &ReadOptions::default()) {
+            value.expect("a get").expect("a value");
+        }
+    });
+    assert_eq!(read.figure("blobs"), 20.0, "{read:?}");
+    assert_eq!(db.slow_reads().blobs, 21);
+    let (metrics, expected) =
+        (text_of(&db, "tailwater.slow-reads-prometheus"), "tailwater_slow_reads_blobs_total 21\n");
+    assert!(metrics.contains(expected), "{expected} is not in\n{metrics}");
 }
 
 #[test]

@@ -198,6 +198,7 @@ impl SlowReadTotals {
                 self.blocks_of_new_tables,
             ),
             ("repeated_blocks", "Those that others read, too.", self.blocks_read_by_others),
+            ("blobs", "Values that slow reads read from blob files.", self.blobs),
         ] {
             let samples = [(String::new(), count.to_string())];
             family(&format!("slow_reads_{name}_total"), "counter", help, &samples);

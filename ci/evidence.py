@@ -83,6 +83,8 @@ CAUSES = [
     ("blocks", "slow_reads.blocks"),
     ("of new tables", "slow_reads.blocks_of_new_tables"),
     ("read by others", "slow_reads.blocks_read_by_others"),
+    ("minor faults", "slow_reads.minor_faults"),
+    ("major faults", "slow_reads.major_faults"),
 ]
 MOMENTS = [("mean us", "mean_us"), ("stddev us", "stddev_us")]
 AROUND = [

@@ -20,6 +20,10 @@ pub struct SlowReads {
     pub blocks_of_new_tables: Option<u64>,
     /// Those that another thread read at the same time; `None` if the engine cannot tell.
     pub blocks_read_by_others: Option<u64>,
+    /// Page faults without a read from the device; `None` if the engine cannot tell.
+    pub minor_faults: Option<u64>,
+    /// Page faults with one; `None` if the engine cannot tell.
+    pub major_faults: Option<u64>,
 }
 
 impl SlowReads {
@@ -41,6 +45,8 @@ impl SlowReads {
                 self.blocks_read_by_others,
                 earlier.blocks_read_by_others,
             ),
+            minor_faults: optional(self.minor_faults, earlier.minor_faults),
+            major_faults: optional(self.major_faults, earlier.major_faults),
         }
     }
 }
@@ -56,6 +62,9 @@ pub(super) struct SlowReadFigures {
     blocks: Option<f64>,
     blocks_of_new_tables: Option<f64>,
     blocks_read_by_others: Option<f64>,
+    /// Numbers of page faults of a slow read.
+    minor_faults: Option<f64>,
+    major_faults: Option<f64>,
 }
 
 impl SlowReadFigures {
@@ -71,6 +80,8 @@ impl SlowReadFigures {
             blocks: per_read(reads.blocks),
             blocks_of_new_tables: reads.blocks_of_new_tables.and_then(per_read),
             blocks_read_by_others: reads.blocks_read_by_others.and_then(per_read),
+            minor_faults: reads.minor_faults.and_then(per_read),
+            major_faults: reads.major_faults.and_then(per_read),
         }
     }
 }
@@ -89,6 +100,8 @@ mod tests {
             blocks,
             blocks_of_new_tables: Some(blocks / 2),
             blocks_read_by_others: None,
+            minor_faults: Some(blocks * 3),
+            major_faults: None,
         }
     }
 
@@ -103,6 +116,8 @@ mod tests {
             "blocks": 3.0,
             "blocks_of_new_tables": 1.5,
             "blocks_read_by_others": null,
+            "minor_faults": 9.0,
+            "major_faults": null,
         });
         assert_eq!(figures, expected);
     }

@@ -161,6 +161,8 @@ fn slow_reads(totals: &SlowReadTotals) -> Option<SlowReads> {
         blocks: totals.blocks,
         blocks_of_new_tables: Some(totals.blocks_of_new_tables),
         blocks_read_by_others: Some(totals.blocks_read_by_others),
+        minor_faults: Some(totals.minor_faults),
+        major_faults: Some(totals.major_faults),
     })
 }
 

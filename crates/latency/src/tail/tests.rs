@@ -309,6 +309,9 @@ fn slow_reads_have_causes() {
         let sum: f64 = shares.values().filter_map(Value::as_f64).sum();
         // Sums are of whole microseconds of each read and cause.
         assert!(shares.len() == 6 && sum > 0.0 && sum < 1.01, "{name}: {slow}");
+        for faults in ["minor_faults", "major_faults"] {
+            assert!(slow[faults].is_number(), "{name}: {slow}");
+        }
     }
     let html = scratch.path().join("report/report.html");
     let html = read_text(&html);

@@ -101,6 +101,16 @@ int main(void) {
   char* slow = rocksdb_property_value(db, "tailwater.recent-slow-reads");
   CHECK(strstr(slow, "\"operation\":\"get\"") != NULL);
   rocksdb_free(slow);
+  unsigned long long reads = 0, gets = 0;
+  slow = rocksdb_property_value(db, "tailwater.slow-reads");
+  CHECK(sscanf(slow, "threshold 1 us, slow reads %llu, get %llu", &reads, &gets) == 2);
+  CHECK(gets > 0 && reads >= gets);
+  rocksdb_free(slow);
+  slow = rocksdb_property_value(db, "tailwater.slow-reads-prometheus");
+  const char* metric = strstr(slow, "tailwater_slow_reads_total{operation=\"get\"} ");
+  CHECK(metric != NULL);
+  CHECK(sscanf(strchr(metric, ' '), "%llu", &gets) == 1 && gets > 0);
+  rocksdb_free(slow);
 
   rocksdb_memory_consumers_t* consumers = rocksdb_memory_consumers_create();
   rocksdb_memory_consumers_add_db(consumers, db);

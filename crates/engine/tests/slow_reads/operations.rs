@@ -1,6 +1,7 @@
 //! Every kind of read on a real filesystem, from files that are in no block cache.
 
-use tailwater::{Db, ReadOptions};
+use tailwater::{Db, OpenOptions, ReadOptions};
+use tailwater_testkit::golden;
 
 use super::lines::{Line, recent, text_of};
 use super::{KEYS, fill, key, open};
@@ -113,25 +114,36 @@ fn an_iterator() {
 
 #[test]
 fn values_in_blob_files() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let db = open(directory.path(), "enable_blob_files=true");
-    fill(&db);
-    let read = newest(&db, "get", || {
-        db.get(key(101)).expect("a get").expect("a value");
-    });
-    assert_eq!(read.figure("blobs"), 1.0, "{read:?}");
-    let keys: Vec<_> = (0..KEYS).step_by(100).map(key).collect();
+    let name = "blobs";
+    let directory = golden::unpack(name);
+    let mut options = OpenOptions::default();
+    options.set_load_when_opened(
+        "enable_blob_files=false;slow_read_threshold_us=1;\
+         block_based_table_factory={no_block_cache=true}",
+    );
+    let db = Db::open(directory.path(), &options).expect("the database");
+    let entries = golden::dump(name);
+    let keys = entries.iter().filter(|entry| entry.family == "default").map(|entry| &entry.key);
+    let is_in_blob_file = |key: &&Vec<u8>| {
+        let read = newest(&db, "get", || {
+            db.get(key).expect("a get").expect("a value");
+        });
+        read.figure("blobs") == 1.0
+    };
+    let in_blob_files: Vec<_> = keys.take(200).filter(is_in_blob_file).collect();
+    let count = in_blob_files.len() as u64;
+    assert!(count > 20, "{count}");
     let read = newest(&db, "multi_get", || {
-        let family = db.default_cf();
-        for value in db.batched_multi_get_cf_opt(family, &keys, &ReadOptions::default()) {
+        let (family, options) = (db.default_cf(), ReadOptions::default());
+        for value in db.batched_multi_get_cf_opt(family, &in_blob_files, &options) {
             value.expect("a get").expect("a value");
         }
     });
-    assert_eq!(read.figure("blobs"), 20.0, "{read:?}");
-    assert_eq!(db.slow_reads().blobs, 21);
-    let (metrics, expected) =
-        (text_of(&db, "tailwater.slow-reads-prometheus"), "tailwater_slow_reads_blobs_total 21\n");
-    assert!(metrics.contains(expected), "{expected} is not in\n{metrics}");
+    assert_eq!(read.figure("blobs"), count as f64, "{read:?}");
+    assert_eq!(db.slow_reads().blobs, 2 * count);
+    let metrics = text_of(&db, "tailwater.slow-reads-prometheus");
+    let expected = format!("tailwater_slow_reads_blobs_total {}\n", 2 * count);
+    assert!(metrics.contains(&expected), "{expected} is not in\n{metrics}");
 }
 
 #[test]

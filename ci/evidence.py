@@ -225,7 +225,7 @@ PARTS = [
             Command(
                 "14743-larger-than-memory",
                 f"tail {BOTH} --configurations buffered,direct_compaction_read_write,recommended --limit 512M "
-                "--size 6700M --hot 120% --readers 4 --write-rate 20M --duration 30 --runs 1",
+                "--size 6700M --hot 120% --block-cache 300M --readers 4 --write-rate 20M --duration 30 --runs 1",
                 8,
                 [READS + WRITES, WORK],
             ),

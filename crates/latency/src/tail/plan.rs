@@ -390,8 +390,10 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         return Err(format!("--hot: {hot} are more than the database, {database} (--size)"));
     }
     // The cache is 1.5 times as large as the hot set. It also holds the overhead of blocks, and
-    // outdated blocks (of overwritten values and compacted tables) that are not evicted yet.
-    let block_cache = hot_keys * VALUE_BYTES as u64 / 2 * 3;
+    // outdated blocks (of overwritten values and compacted tables) that are not evicted yet. With
+    // more than three fifths of the limit, the process is killed for lack of memory.
+    let largest_cache = limit_bytes.map_or(u64::MAX, |limit| limit / 5 * 3);
+    let block_cache = (hot_keys * VALUE_BYTES as u64 / 2 * 3).min(largest_cache);
     let more_options = arguments.options.clone().unwrap_or_default();
     let tailwater_options = arguments.tailwater_options.clone().unwrap_or_default();
     let is_compressed =
@@ -568,6 +570,14 @@ mod tests {
             "block_based_table_factory={block_cache=auto;filter_policy=bloomfilter:10:false}";
         assert!(ours.ends_with(table), "{ours}");
         assert_eq!(ours.replace("block_cache=auto", "block_cache=67108864"), theirs);
+    }
+
+    #[test]
+    fn the_block_cache_fits_into_the_memory_limit() {
+        let bytes = |line: &str| plan(line).unwrap().parameters.block_cache_bytes;
+        assert_eq!(bytes("--limit 100M --size 1G --hot 20M"), 30 << 20);
+        assert_eq!(bytes("--limit 100M --size 1G --hot 120%"), 60 << 20);
+        assert_eq!(bytes("--limit none --size 1G --hot 120M"), 180 << 20);
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// Formats a number of operations per second with up to three significant digits.
+/// Formats a number of operations per second with three significant digits.
 pub fn rate(rate: f64) -> String {
     match rate {
         rate if rate >= 1e7 => format!("{:.1}M", rate / 1e6),
@@ -19,7 +19,9 @@ pub fn rate(rate: f64) -> String {
         rate if rate >= 1e5 => format!("{:.0}k", rate / 1e3),
         rate if rate >= 1e4 => format!("{:.1}k", rate / 1e3),
         rate if rate >= 1e3 => format!("{:.2}k", rate / 1e3),
-        rate => format!("{rate:.0}"),
+        rate if rate >= 99.95 => format!("{rate:.0}"),
+        rate if rate >= 9.995 => format!("{rate:.1}"),
+        rate => format!("{rate:.2}"),
     }
 }
 

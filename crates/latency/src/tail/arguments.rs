@@ -98,7 +98,8 @@ pub struct TailArguments {
     /// Additional options of Tailwater in every configuration, including those unknown to RocksDB
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub tailwater_options: Option<String>,
-    /// Size of the block cache in configurations with a large one [default: 1.5 times the hot set, three fifths of the limit at most]
+    /// Size of the block cache in configurations with a large one [default: 1.5 times the hot set,
+    /// three fifths of the limit at most]
     #[arg(long, value_name = "BYTES")]
     pub block_cache: Option<Bytes>,
     /// Read the whole hot set once before the measurement, so that no first reads from the device

@@ -98,7 +98,6 @@ impl Db {
         self.get_from_sources(family, key, options, sink, None)
     }
 
-    #[cold]
     #[inline(never)]
     fn attributed_get<S: Sink>(
         &self,

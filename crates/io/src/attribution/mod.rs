@@ -18,7 +18,7 @@ mod tests;
 use std::marker::PhantomData;
 
 use crate::sections;
-pub use crate::sections::{Entered, Section, Spent, enter, is_active};
+pub use crate::sections::{Entered, Section, Spent, enter, is_active, last_boundary_ns};
 
 /// The attribution of an operation of the calling thread. It ends when this is dropped.
 #[derive(Debug)]
@@ -42,7 +42,9 @@ impl Attribution {
     /// Ends the operation. Returns where its time went, if it was slow.
     #[inline]
     pub fn end(self) -> Option<Spent> {
-        sections::end()
+        let spent = sections::end();
+        std::mem::forget(self);
+        spent
     }
 }
 

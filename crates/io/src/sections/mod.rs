@@ -23,12 +23,13 @@
 //! Each thread that samples keeps a file open, which [`crate::attribution`] opens: this module is
 //! below the budget of descriptors.
 
+mod clock;
 mod figures;
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use crate::monotonic::monotonic_ns as now_ns;
+use clock::Clock;
 use figures::Figures;
 pub(crate) use figures::keep_file;
 
@@ -91,6 +92,7 @@ const LONG_NS: (u64, u64) = (10_000, 50_000);
 const SAMPLE_AGE_NS: u64 = 1_000_000;
 
 struct Thread {
+    clock: Clock,
     is_active: Cell<bool>,
     section: Cell<Section>,
     /// The last boundary, in nanoseconds.
@@ -116,6 +118,7 @@ struct Thread {
 thread_local! {
     static THREAD: Thread = const {
         Thread {
+            clock: Clock::new(),
             is_active: Cell::new(false),
             section: Cell::new(Section::Work),
             last_ns: Cell::new(0),
@@ -140,11 +143,21 @@ pub fn is_active() -> bool {
     THREAD.with(|thread| thread.is_active.get())
 }
 
+/// Returns when the calling thread's operation last entered or left a section, or began, as a time
+/// of [`SystemClock`](crate::clock::SystemClock); `None` if no operation is being attributed.
+#[inline]
+pub fn last_boundary_ns() -> Option<u64> {
+    THREAD.with(|thread| thread.is_active.get().then(|| thread.last_ns.get()))
+}
+
 /// Enters a section of the calling thread's operation, until the result is dropped. Does nothing if
 /// no operation is being attributed, or if a wait for the device goes on.
 #[inline]
 pub fn enter(section: Section) -> Entered {
-    if is_active() { enter_at(section, now_ns()) } else { Entered::NOTHING }
+    THREAD.with(|thread| match thread.is_active.get() {
+        true => thread.enter(section, thread.now_ns()),
+        false => Entered::NOTHING,
+    })
 }
 
 /// Like [`enter`], for a caller that has just read the clock.
@@ -184,7 +197,7 @@ impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
         if let Some(previous) = self.previous {
-            THREAD.with(|thread| thread.change_to(previous, now_ns()));
+            THREAD.with(|thread| thread.change_to(previous, thread.now_ns()));
         }
     }
 }
@@ -197,13 +210,13 @@ pub(crate) fn begin(threshold_ns: u64, prepare: fn()) -> bool {
         if thread.is_active.get() {
             return false;
         }
-        let mut now = now_ns();
+        let mut now = thread.now_ns();
         if now >= thread.due_ns.get() {
             thread.sample_before(prepare);
             now = thread.sampled_ns.get();
         } else {
             // Whether the thread ran between the operations is unknown.
-            thread.add_asleep(now.saturating_sub(thread.last_ns.get()));
+            thread.add_asleep(now - thread.last_ns.get());
         }
         thread.begin(threshold_ns, now);
         true
@@ -214,10 +227,10 @@ pub(crate) fn begin(threshold_ns: u64, prepare: fn()) -> bool {
 #[inline]
 pub(crate) fn end() -> Option<Spent> {
     THREAD.with(|thread| {
-        let now = now_ns();
+        let now = thread.now_ns();
         thread.is_active.set(false);
-        let total_ns = now.saturating_sub(thread.began_ns.get());
-        let span_ns = now.saturating_sub(thread.last_ns.get());
+        let total_ns = now - thread.began_ns.get();
+        let span_ns = now - thread.last_ns.get();
         if total_ns < thread.threshold_ns.get() && span_ns < thread.long_ns.get() {
             thread.last_ns.set(now);
             return None;
@@ -233,6 +246,12 @@ pub(crate) fn abandon() {
 }
 
 impl Thread {
+    /// Returns the time, at least that of the last boundary.
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        self.clock.now_ns().max(self.last_ns.get())
+    }
+
     #[inline]
     fn begin(&self, threshold_ns: u64, now: u64) {
         self.is_active.set(true);
@@ -253,7 +272,7 @@ impl Thread {
             prepare();
         }
         let figures = Figures::of_this_thread();
-        self.sampled(figures, now_ns());
+        self.sampled(figures, self.now_ns());
     }
 
     fn sampled(&self, figures: Figures, now: u64) {
@@ -276,7 +295,8 @@ impl Thread {
 
     #[inline]
     fn change_to(&self, section: Section, now: u64) {
-        let span_ns = now.saturating_sub(self.last_ns.get());
+        let now = now.max(self.last_ns.get());
+        let span_ns = now - self.last_ns.get();
         if span_ns >= self.long_ns.get() {
             self.add_long_span(now, span_ns);
         } else {
@@ -332,7 +352,7 @@ impl Thread {
     #[cold]
     fn end_slowly(&self, now: u64, span_ns: u64, total_ns: u64) -> Option<Spent> {
         self.add_long_span(now, span_ns);
-        self.last_ns.set(now_ns());
+        self.last_ns.set(self.now_ns());
         let spent = |section: Section| self.spent_ns[section as usize].get();
         (total_ns >= self.threshold_ns.get()).then(|| Spent {
             total_ns,

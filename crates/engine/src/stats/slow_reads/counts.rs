@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 
 use tailwater_io::attribution;
-use tailwater_io::clock::{Clock, SystemClock};
 
 use crate::block_cache::BlockKind;
 
@@ -80,19 +79,20 @@ pub(crate) fn count(add: impl FnOnce(&mut Counts)) {
     }
 }
 
-/// Counts a block that was read from a table of this level, which was added at a time of
-/// [`SystemClock::monotonic_ns`], or before the database was opened. `is_redundant` says whether
-/// another thread read it at the same time.
+/// Counts a block that was just read from a table of this level, which was added at a time of the
+/// system's monotonic clock, or before the database was opened. `is_redundant` says whether another
+/// thread read it at the same time.
 pub(crate) fn count_block(
     level: usize,
     kind: BlockKind,
     added_ns: Option<u64>,
     is_redundant: bool,
 ) {
+    let Some(now_ns) = attribution::last_boundary_ns() else { return };
     count(|counts| {
         counts.blocks[level.min(LEVELS - 1)][kind as usize] += 1;
         let is_new =
-            added_ns.is_some_and(|added_ns| SystemClock.since_ns(added_ns) <= NEW_TABLE_NS);
+            added_ns.is_some_and(|added_ns| now_ns.saturating_sub(added_ns) <= NEW_TABLE_NS);
         counts.of_new_tables += u32::from(is_new);
         counts.read_by_others += u32::from(is_redundant);
     });

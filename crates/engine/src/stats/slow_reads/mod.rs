@@ -6,8 +6,8 @@
 //! recent slow reads. A read that is part of another, such as a get in a merge operator, is
 //! attributed to that one.
 //!
-//! Without a threshold, a read costs little more than a load and a branch. With one, it also reads
-//! the clock twice, and makes no system call while reads are fast, except once a millisecond.
+//! Without a threshold, a read costs little more than a load and a branch. With one, it also takes
+//! the time twice, and makes no system call while reads are fast, except once a millisecond.
 
 mod counts;
 mod record;

@@ -43,6 +43,7 @@ impl Attribution {
     #[inline]
     pub fn end(self) -> Option<Spent> {
         let spent = sections::end();
+        // It has ended: `drop` would end it again.
         std::mem::forget(self);
         spent
     }

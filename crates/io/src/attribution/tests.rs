@@ -91,6 +91,19 @@ fn waits_and_computing_are_told_apart() {
     assert!(spent.lock_ns == 0 && explained(&spent) > 69 * MS, "{spent:?}");
 }
 
+/// Files pass times of the clock, from which those of the processor's counter may differ.
+#[test]
+fn a_time_before_the_last_one_takes_none() {
+    let ahead_ns = crate::monotonic::monotonic_ns() + 10_000 * MS;
+    let spent = attribute(|| {
+        let waiting = crate::sections::enter_at(Section::Device, ahead_ns);
+        waiting.leave_at(ahead_ns - 10 * MS);
+        drop(enter(Section::Unpacking));
+    });
+    assert!(spent.device_ns == 0 && spent.unpacking_ns == 0, "{spent:?}");
+    explained(&spent);
+}
+
 #[test]
 fn sleeping_without_a_cause_is_unexplained() {
     let spent = attribute(|| sleep(40));

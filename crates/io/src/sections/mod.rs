@@ -23,13 +23,13 @@
 //! Each thread that samples keeps a file open, which [`crate::attribution`] opens: this module is
 //! below the budget of descriptors.
 
-mod clock;
+mod counter;
 mod figures;
 
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use clock::Clock;
+use counter::Counter;
 use figures::Figures;
 pub(crate) use figures::keep_file;
 
@@ -92,10 +92,10 @@ const LONG_NS: (u64, u64) = (10_000, 50_000);
 const SAMPLE_AGE_NS: u64 = 1_000_000;
 
 struct Thread {
-    clock: Clock,
+    counter: Counter,
     is_active: Cell<bool>,
     section: Cell<Section>,
-    /// The last boundary, in nanoseconds.
+    /// The last boundary, in nanoseconds. Never decreases.
     last_ns: Cell<u64>,
     began_ns: Cell<u64>,
     threshold_ns: Cell<u64>,
@@ -118,7 +118,7 @@ struct Thread {
 thread_local! {
     static THREAD: Thread = const {
         Thread {
-            clock: Clock::new(),
+            counter: Counter::new(),
             is_active: Cell::new(false),
             section: Cell::new(Section::Work),
             last_ns: Cell::new(0),
@@ -143,11 +143,11 @@ pub fn is_active() -> bool {
     THREAD.with(|thread| thread.is_active.get())
 }
 
-/// Returns when the calling thread's operation last entered or left a section, or began, as a time
-/// of [`SystemClock`](crate::clock::SystemClock); `None` if no operation is being attributed.
+/// Returns when the calling thread's operation, which is being attributed, last entered or left a
+/// section, or began: a time of [`SystemClock`](crate::clock::SystemClock).
 #[inline]
-pub fn last_boundary_ns() -> Option<u64> {
-    THREAD.with(|thread| thread.is_active.get().then(|| thread.last_ns.get()))
+pub fn last_boundary_ns() -> u64 {
+    THREAD.with(|thread| thread.last_ns.get())
 }
 
 /// Enters a section of the calling thread's operation, until the result is dropped. Does nothing if
@@ -249,7 +249,7 @@ impl Thread {
     /// Returns the time, at least that of the last boundary.
     #[inline]
     fn now_ns(&self) -> u64 {
-        self.clock.now_ns().max(self.last_ns.get())
+        self.counter.now_ns().max(self.last_ns.get())
     }
 
     #[inline]

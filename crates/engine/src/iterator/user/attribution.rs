@@ -46,7 +46,6 @@ impl DbIterator {
         self.make_attributed(operation, target, make)
     }
 
-    #[cold]
     #[inline(never)]
     pub(super) fn make_attributed(
         &mut self,

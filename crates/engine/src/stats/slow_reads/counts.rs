@@ -88,11 +88,10 @@ pub(crate) fn count_block(
     added_ns: Option<u64>,
     is_redundant: bool,
 ) {
-    let Some(now_ns) = attribution::last_boundary_ns() else { return };
     count(|counts| {
         counts.blocks[level.min(LEVELS - 1)][kind as usize] += 1;
-        let is_new =
-            added_ns.is_some_and(|added_ns| now_ns.saturating_sub(added_ns) <= NEW_TABLE_NS);
+        let age_ns = |added_ns| attribution::last_boundary_ns().saturating_sub(added_ns);
+        let is_new = added_ns.is_some_and(|added_ns| age_ns(added_ns) <= NEW_TABLE_NS);
         counts.of_new_tables += u32::from(is_new);
         counts.read_by_others += u32::from(is_redundant);
     });

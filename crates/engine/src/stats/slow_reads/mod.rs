@@ -9,6 +9,7 @@
 //! Without a threshold, a read costs little more than a load and a branch. With one, it also takes
 //! the time twice, and makes no system call while reads are fast, except once a millisecond.
 
+mod cause;
 mod counts;
 mod record;
 mod totals;
@@ -20,11 +21,12 @@ use tailwater_io::attribution::{Attribution, Spent};
 use tailwater_io::clock::{Clock, SystemClock};
 use tailwater_io::sync::Mutex;
 
+pub use cause::SlowReadCause;
 pub(crate) use counts::{count, count_block};
 use record::SlowRead;
 pub(crate) use record::{Operation, SearchCounts};
+pub use totals::SlowReadTotals;
 use totals::Totals;
-pub use totals::{SlowReadCause, SlowReadTotals};
 
 /// Number of slow reads that are kept.
 const KEPT: usize = 1000;

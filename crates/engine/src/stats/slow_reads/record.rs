@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use tailwater_io::attribution::Spent;
 
+use super::cause::SlowReadCause;
 use super::counts::Counts;
-use super::totals::SlowReadCause;
 use crate::block_cache::BlockKind;
 
 /// The kinds of reads.

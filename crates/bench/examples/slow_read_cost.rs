@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut value = Vec::new();
     compare(&db, "gets", || match db.get_into(key(random.u64(..ENTRIES)), &mut value) {
         Ok(true) => Ok(()),
-        found => Err(format!("{found:?}").into()),
+        found => Err(format!("a get returned {found:?}").into()),
     })?;
     compare_steps(&db)?;
     db.close()?;

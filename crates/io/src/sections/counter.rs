@@ -20,19 +20,19 @@ const COUNTED_NS: u64 = 1_000_000;
 /// Time between two readings of the clock, in nanoseconds, that measure the counter's rate.
 const MEASURED_NS: Range<u64> = 500_000..100_000_000;
 
-/// Nanoseconds of a tick, times 2^32, of processors that exist: from an eighth to eight.
-const TICKS: Range<u64> = 1 << 29..1 << 35;
+/// Plausible durations of a tick, in nanoseconds times 2^32: an eighth of a nanosecond to eight.
+const PLAUSIBLE_TICK: Range<u64> = 1 << 29..1 << 35;
 
-/// Number of ticks. A reading of the clock that takes longer was interrupted.
-const UNINTERRUPTED: u64 = 2_000;
+/// Number of ticks from which on a reading of the clock counts as interrupted.
+const INTERRUPTED_TICKS: u64 = 2_000;
 
 /// The time of a thread.
 pub(super) struct Counter {
     last: Cell<Reading>,
-    /// Nanoseconds of a tick, times 2^32; 0 if it is unknown.
+    /// The duration of a tick, in nanoseconds times 2^32; 0 if it is unknown.
     tick: Cell<u64>,
     /// Number of ticks after the last reading for which the counter is used.
-    counted: Cell<u64>,
+    counted_ticks: Cell<u64>,
 }
 
 /// The clock and the counter at about the same time.
@@ -46,15 +46,16 @@ impl Reading {
     /// Reads both; `None` if the thread was interrupted in between.
     fn take() -> Option<Self> {
         let (ticks, ns) = (read_ticks(), monotonic_ns());
-        (read_ticks().wrapping_sub(ticks) < UNINTERRUPTED).then_some(Self { ns, ticks })
+        (read_ticks().wrapping_sub(ticks) < INTERRUPTED_TICKS).then_some(Self { ns, ticks })
     }
 
-    /// Returns the nanoseconds of a tick, times 2^32, between this reading and a later one; `None`
-    /// if the time is not in [`MEASURED_NS`], or the result is implausible.
+    /// Returns the duration of a tick between this reading and a later one, in nanoseconds times
+    /// 2^32; `None` if the time between them is not in [`MEASURED_NS`], or the result is
+    /// implausible.
     fn tick_until(self, later: Self) -> Option<u64> {
         let (ns, ticks) = (later.ns.checked_sub(self.ns)?, later.ticks.checked_sub(self.ticks)?);
         let tick = MEASURED_NS.contains(&ns).then(|| (ns << 32).checked_div(ticks))??;
-        TICKS.contains(&tick).then_some(tick)
+        PLAUSIBLE_TICK.contains(&tick).then_some(tick)
     }
 }
 
@@ -63,18 +64,19 @@ impl Counter {
         Self {
             last: Cell::new(Reading { ns: 0, ticks: 0 }),
             tick: Cell::new(0),
-            counted: Cell::new(0),
+            counted_ticks: Cell::new(0),
         }
     }
 
     /// Returns the time of [`monotonic_ns`]. May decrease by the error of the counter's rate.
     #[inline]
     pub(super) fn now_ns(&self) -> u64 {
-        let counted = self.counted.get();
-        if counted > 0 {
+        let counted_ticks = self.counted_ticks.get();
+        // Otherwise the counter may not be readable.
+        if counted_ticks > 0 {
             let last = self.last.get();
             let passed = read_ticks().wrapping_sub(last.ticks);
-            if passed < counted {
+            if passed < counted_ticks {
                 return last.ns + ((passed * self.tick.get()) >> 32);
             }
         }
@@ -83,18 +85,18 @@ impl Counter {
 
     #[cold]
     fn read_clock(&self) -> u64 {
-        self.counted.set(0);
+        self.counted_ticks.set(0);
         let reading = if is_sound() { Reading::take() } else { None };
         let Some(reading) = reading else { return monotonic_ns() };
         let last = self.last.get();
         match last.tick_until(reading).unwrap_or(self.tick.get()) {
-            // The rate is measured with the first reading, as soon as that is old enough.
+            // Too early to measure: the next reading is compared with the last one, too.
             0 if reading.ns.saturating_sub(last.ns) < MEASURED_NS.start => {}
             0 => self.last.set(reading),
             tick => {
                 self.last.set(reading);
                 self.tick.set(tick);
-                self.counted.set((COUNTED_NS << 32) / tick);
+                self.counted_ticks.set((COUNTED_NS << 32) / tick);
             }
         }
         reading.ns
@@ -143,7 +145,7 @@ mod tests {
         while monotonic_ns() < end {
             let (before, now, after) = (monotonic_ns(), counter.now_ns(), monotonic_ns());
             assert!(now + error_ns >= before && now <= after + error_ns, "{before} {now} {after}");
-            if counter.counted.get() > 0 {
+            if counter.counted_ticks.get() > 0 {
                 assert!(now - counter.last.get().ns <= COUNTED_NS + error_ns, "{now}");
                 counted += u64::from(counter.last.get().ns < before);
             }
@@ -157,7 +159,7 @@ mod tests {
         let (before, now) = (monotonic_ns(), counter.now_ns());
         assert!(now >= before, "{now} before {before}");
         let last = counter.last.get().ns;
-        assert!(last >= before || counter.counted.get() == 0, "{last} before {before}");
+        assert!(last >= before || counter.counted_ticks.get() == 0, "{last} before {before}");
     }
 
     #[test]
@@ -182,7 +184,7 @@ mod tests {
         // The counter was reset, or is that of another processor.
         counter.last.set(Reading { ns, ticks: u64::MAX });
         counter.tick.set(1 << 32);
-        counter.counted.set(1_000_000);
+        counter.counted_ticks.set(1_000_000);
         assert!(!is_sound() || counter.now_ns() < ns);
     }
 }
